@@ -45,10 +45,9 @@ def run(
 ) -> None:
     """Run a model on a word, of any length if it is read from standard input."""
     from fsa2lrnn import symbols
-    from fsa2lrnn.cli import typed
 
     sources.know_layers(layers)
-    pieces = [typed.checked(word)] if word != "-" else typed.read_pieces(sys.stdin.buffer)
+    pieces = [sources.checked(word)] if word != "-" else sources.read_pieces(sys.stdin.buffer)
     used = _used(model, completion, alphabet)
     numbers = symbols.encode_text(pieces, used.alphabet)
     length, output, trail = 0, used.first, list[Step]()

@@ -10,9 +10,9 @@ from fsa2lrnn.cascade import refine as module
 from fsa2lrnn.cascade.cascade import Cascade, Component
 from fsa2lrnn.cascade.congruence import canonical, lattice
 from fsa2lrnn.cascade.coordinates import Cover, assemble
+from fsa2lrnn.cascade.decomposition import congruence_coordinates, split_large
 from fsa2lrnn.cascade.group_cover import group_cover, regular
 from fsa2lrnn.cascade.refine import fibre_code
-from fsa2lrnn.cascade.split import congruence_coordinates, split_large
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible
 
 

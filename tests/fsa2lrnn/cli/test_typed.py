@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from fsa2lrnn.cli import evidence, options, typed
+from fsa2lrnn.cli import evidence, options, sources
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.files import check_folder
 from fsa2lrnn.verdicts import Counterexample, Refuted, Scope, SearchRecord, Undecided
 
 
 def test_bytes_and_control_characters():
-    assert typed.checked("aé") == "aé"
+    assert sources.checked("aé") == "aé"
     with pytest.raises(InvalidWord, match=r"the word is not UTF-8 \(byte 0xff at offset 3\): type it in that encoding"):
-        typed.checked("aé\udcff")
+        sources.checked("aé\udcff")
     text = evidence.verdict_text(failing(("\x1b[2J",), scope=Scope(3, 1, ("\u202e",))), ("\x1b[2J", "b"))
     assert all(c.isprintable() or c == "\n" for c in text)
 
@@ -82,12 +82,12 @@ def test_failing_words_and_searches_in_vain():
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
 def test_pieces_of_a_stream(size, monkeypatch):
-    monkeypatch.setattr(typed, "_PIECE", size)
+    monkeypatch.setattr(sources, "_PIECE", size)
     text = "aé€𝄞\r\nb" * 10
-    pieces = list(typed.read_pieces(io.BytesIO(text.encode())))
+    pieces = list(sources.read_pieces(io.BytesIO(text.encode())))
     assert "".join(pieces) == text.replace("\r\n", "\n")
     assert max(map(len, pieces)) <= size
-    assert list(typed.read_pieces(io.BytesIO())) == []
+    assert list(sources.read_pieces(io.BytesIO())) == []
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
@@ -95,6 +95,6 @@ def test_pieces_of_a_stream(size, monkeypatch):
     ("content", "byte", "offset"), [(b"ab\xe9c", 0xE9, 2), (b"\xe2\x82\xac\xff", 0xFF, 3), (b"abc\xe2\x82", 0xE2, 3)]
 )
 def test_a_byte_that_is_no_utf8_is_named_with_its_offset(size, content, byte, offset, monkeypatch):
-    monkeypatch.setattr(typed, "_PIECE", size)
+    monkeypatch.setattr(sources, "_PIECE", size)
     with pytest.raises(UnsupportedFormat, match=rf"standard input is not UTF-8 \(byte 0x{byte:x} at offset {offset}\)"):
-        list(typed.read_pieces(io.BytesIO(content)))
+        list(sources.read_pieces(io.BytesIO(content)))
