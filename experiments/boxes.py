@@ -11,9 +11,9 @@ import networkx as nx
 import numpy as np
 
 from fsa2lrnn.display import Markup
+from fsa2lrnn.draw.automaton import ordered
 from fsa2lrnn.draw.drawn_machine import width
 from fsa2lrnn.draw.geometry import Edge, head
-from fsa2lrnn.draw.layout import ordered
 from fsa2lrnn.draw.svg import standing_alone
 
 _LINE, _PAD, _GAP, _BETWEEN, _LEFT = 16.0, 12.0, 26.0, 46.0, 64.0

@@ -50,7 +50,7 @@ class _Shorten(reprlib.Repr):
     def repr_Tensor(self, tensor: Any, _level: int) -> str:
         return f"tensor of shape {tuple(tensor.shape)}"
 
-    def repr_LRNN(self, _model: Any, _level: int) -> str:
+    def repr_LRNN(self, _model: object, _level: int) -> str:
         return "LRNN(…)"  # the text of a module has many lines
 
 

@@ -13,7 +13,7 @@ import markupsafe
 from fsa2lrnn.display import Markup, tag, visible
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, **values: object) -> str:
     """Return a template filled with values; all values but markup are escaped, also invisible characters."""
     return _environment().get_template(template).render(values)
 

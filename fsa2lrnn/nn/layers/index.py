@@ -100,7 +100,7 @@ class Numbers(nn.Module):
         self,
         state_dict: Mapping[str, Tensor],
         prefix: str,
-        local_metadata: Any,
+        local_metadata: object,
         strict: bool,
         missing_keys: list[str],
         unexpected_keys: list[str],

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 
 from experiments.boxes import boxes
 from fsa2lrnn import MooreMachine, zoo
-from fsa2lrnn.draw.automaton import automaton, notes, svg_file
+from fsa2lrnn.draw.automaton import automaton, lay_out, notes, svg_file
 from fsa2lrnn.draw.drawn_machine import DrawnMachine, short_list, width
 from fsa2lrnn.draw.geometry import HEIGHT, boxes_around, gaps, overlap, place_labels, points_of
-from fsa2lrnn.draw.layout import lay_out
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.testing import strategies
 

@@ -8,7 +8,7 @@ from fsa2lrnn import MooreMachine, equivalent, learn, zoo
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.learning import Agreement, Recipe, patching
 from fsa2lrnn.learning.examples import FreshWords
-from fsa2lrnn.learning.legal import free_output, is_restricted, legal_part
+from fsa2lrnn.learning.judging import free_output, is_restricted, legal_part
 from fsa2lrnn.learning.patching import patch_table
 from fsa2lrnn.training.data import make_sampler
 from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
