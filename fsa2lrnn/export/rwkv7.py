@@ -214,7 +214,8 @@ class RwkvGates:
         return len(list(folder.glob("*.pth"))) == 1 and not (folder / "config.json").exists()
 
     def owns(self, model: object) -> bool:
-        return isinstance(getattr(model, "z", None), Mapping) and "blocks.0.att.k_k" in model.z
+        weights = getattr(model, "z", None)
+        return isinstance(weights, Mapping) and "blocks.0.att.k_k" in weights
 
     def load(self, folder: Path) -> Any:
         return load_model(next(folder.glob("*.pth")))
