@@ -28,7 +28,8 @@ from fsa2lrnn.verification.extraction import extract, output_numbers
 from verify.soundness import run as runs
 
 # A layer, the column rule, and options of the layer. These have finitely many states:
-FINITE: tuple[tuple[str, str, dict[str, object]], ...] = (("block", "onehot", {}),) * 8
+_ONE_HOT: tuple[str, str, dict[str, object]] = ("block", "onehot", {})
+FINITE = (_ONE_HOT,) * 8
 _STATE: dict[str, object] = {"reads": "state"}
 _KEYS = _STATE | {"conv": 0}
 OTHERS: tuple[tuple[str, str, dict[str, object]], ...] = (
