@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fsa2lrnn.cli import console, options, sources
-from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import UnsupportedFormat
 
 if TYPE_CHECKING:
@@ -41,10 +41,8 @@ def certify(
     Outputs that the model lacks do not count, nor does that of the empty word. The exit code is 1 if no letter is
     certified, or the certificate is refused.
     """
-    if check is not None and (memory, seconds, output) != (None, None, None):
-        raise UnsupportedFormat(
-            "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"
-        )
+    if check is not None and (memory, output) != (None, None):
+        raise UnsupportedFormat("--check checks a certificate that is there: it goes without --memory and -o")
     options.check_output(output, "a certificate", ".json")
     if (folder := sources.exported_folder(model)) is not None:
         typed = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet)}"
@@ -54,7 +52,8 @@ def certify(
         )
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
     if check is not None:
-        code = _check(network, machine, check, as_json)
+        with limited(Deadline.of(seconds)):
+            code = _check(network, machine, check, as_json)
     else:
         arguments = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
         code = _certify(model, arguments, network, machine, memory, seconds, output, as_json)

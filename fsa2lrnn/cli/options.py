@@ -45,7 +45,8 @@ TimeLimit = Annotated[
     typer.Option(
         "--max-seconds",
         min=0.1,
-        help="time limit; by default none, so that the answer does not depend on the computer's speed",
+        help="time limit; by default none, so that the answer does not depend on the computer's speed; compiling "
+        "kernels, once after an installation, is not interrupted",
     ),
 ]
 MachineOutput = Annotated[

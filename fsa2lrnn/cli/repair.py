@@ -35,7 +35,10 @@ def repair(
     layers: options.LayersOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too."""
+    """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too.
+
+    --max-seconds limits the repair and its certificate, not the run on random letters that then measures it.
+    """
     options.check_model(output)
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
 

@@ -48,9 +48,11 @@ def vocabulary(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> lis
     """
     letters = [str(letter) for letter in alphabet]
     tokens = [*letters, *(f"={symbols.show(output)}" for output in outputs), PAD, UNKNOWN]
-    odd = next((token for token in letters if token.split() != [token]), None)
+    odd = next((token for token in letters if token.split() != [token] or re.search("[\ud800-\udfff]", token)), None)
     if odd is not None:
-        raise UnsupportedFormat(f"letter {odd!r} is empty or holds spaces, and a tokenizer reads text: rename it")
+        raise UnsupportedFormat(
+            f"letter {odd!r} is empty or holds spaces or half a character, and a tokenizer reads text: rename it"
+        )
     characters = set("".join(letters))
     spelt = next((special for special in (PAD, UNKNOWN) if set(special) <= characters), None)
     if spelt is not None:

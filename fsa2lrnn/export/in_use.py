@@ -142,6 +142,9 @@ def decide(
         if name in stored:
             rows[name] = stored[name]
             continue
+        if deadline.left() <= 0:
+            rows[name] = Decision(is_out_of_time=True)
+            continue
         report(title_of(name))
         share = deadline.share(0.5)
         row = Decision()

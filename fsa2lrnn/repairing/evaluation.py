@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,9 +12,9 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.display import Brief
-from fsa2lrnn.errors import NotExact, NotExpressible
+from fsa2lrnn.errors import NotExact, NotExpressible, OutOfTime
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.optional import require
 from fsa2lrnn.repairing.least_change import Mode, Repaired, repair
@@ -41,7 +42,7 @@ class EvaluatedRepair(Brief):
         repaired: the repaired model and its change.
         dtype: the dtype of the repaired model: the trained model's, or float64 if a dyadic one needs more digits.
         accuracy: the share of right outputs along one random word of `LETTERS` letters.
-        certificate: the certificate of a model repaired over the reals.
+        certificate: the certificate of a model repaired over the reals, None if no time was left for it.
         proof: the proof of a dyadic model, for all words but the empty one.
     """
 
@@ -82,7 +83,8 @@ def evaluate_repair(
     """Repair a model, run it on `LETTERS` letters, and certify or prove it on all outputs but those in `ignore`.
 
     If the model's dtype has too few digits for a dyadic repair, it is made in float64. `seconds` is a time limit; the
-    repair takes at most the share `_REPAIR` of it, and the certificate or proof the rest.
+    repair takes at most the share `_REPAIR` of it, and the certificate or proof the rest; the run on `LETTERS` letters
+    is not interrupted.
 
     Raises:
         MissingPackage: without cvxpy, unless the repair is dyadic.
@@ -93,12 +95,13 @@ def evaluate_repair(
     if mode != "dyadic":
         require("cvxpy", "repair", "a repair that is certified", 'mode="dyadic", which is proved')
     try:
-        try:
-            repaired = repair(model, machine, mode, ignore, repairing)
-        except NotExact:
-            if mode != "dyadic" or model.dtype == torch.float64:
-                raise
-            repaired = repair(deepcopy(model).double(), machine, mode, ignore, repairing)
+        with limited(repairing):
+            try:
+                repaired = repair(model, machine, mode, ignore, repairing)
+            except NotExact:
+                if mode != "dyadic" or model.dtype == torch.float64:
+                    raise
+                repaired = repair(deepcopy(model).double(), machine, mode, ignore, repairing)
     except (NotExact, NotExpressible) as error:
         return EvaluatedRepair(mode, str(error))
     dtype = str(repaired.model.dtype).removeprefix("torch.")
@@ -107,7 +110,9 @@ def evaluate_repair(
         verdict = prove_equivalent(repaired.model, machine, empty_word=False, ignore=ignore, seconds=deadline)
         proof = verdict if isinstance(verdict, Proved) else None
         return EvaluatedRepair(mode, None, repaired, dtype, accuracy, None, proof)
-    certificate = certify(repaired.model, machine, work=work, ignore=ignore, seconds=deadline)
+    certificate = None
+    with suppress(OutOfTime):
+        certificate = certify(repaired.model, machine, work=work, ignore=ignore, seconds=deadline)
     return EvaluatedRepair(mode, None, repaired, dtype, accuracy, certificate)
 
 

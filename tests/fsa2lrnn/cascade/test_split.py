@@ -119,10 +119,8 @@ S3 = np.array([[1, 0, 2], [1, 2, 0]])
 
 
 def sign_and_turn():
-    """S₃ and the coordinates e, c of each of its elements sᵉ∘rᶜ, where s = (0 1) and r = (0 1 2).
-
-    From the left s changes e alone; r adds 1 to c or, if e = 1, takes 1 away.
-    """
+    """S₃ and the coordinates e, c of each of its elements sᵉ∘rᶜ, where s = (0 1) and r = (0 1 2). From the left s
+    changes e alone; r adds 1 to c or, if e = 1, takes 1 away."""
     elements, _ = regular(S3)
     swap = np.array([1, 0, 2])
     signs = [sign(g) for g in elements]

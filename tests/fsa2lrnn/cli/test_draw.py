@@ -73,13 +73,10 @@ def test_the_demo_tells_the_story(call, tmp_path):
     code, out, _ = call("demo", "-o", "runs")
     assert code == 0
     pieces = (
-        "51 joint states and 408 transitions explored",
-        "1+2-3*4 = 1 (mod 5); integers: 1",
-        "1,000 of 1,000 new words of 40 letters",
-        "refuted: they differ on",
-        "26 joint states and 130 transitions explored",
-        "Open runs/sum5.html",
-    )
+        "51 joint states and 408 transitions explored", "1+2-3*4 = 1 (mod 5); integers: 1",
+        "1,000 of 1,000 new words of 40 letters", "refuted: they differ on",
+        "26 joint states and 130 transitions explored", "Open runs/sum5.html",
+    )  # fmt: skip
     assert all(piece in out for piece in pieces)
     data = (tmp_path / "runs" / "sum5.html").read_text().partition('type="application/json">')[2].partition("</script>")
     data = json.loads(data[0])
@@ -98,8 +95,7 @@ def test_pages_of_models_and_sources(call, tmp_path):
     assert "Proved correct on all words" in out
     page = (tmp_path / "page.html").read_text()
     data = json.loads(page.partition('type="application/json">')[2].partition("</script>")[0])
-    assert [model["name"] for model in data["models"]] == ["wrong", "constructed"]
-    assert len(data["words"]) == 1
+    assert ([model["name"] for model in data["models"]], len(data["words"])) == (["wrong", "constructed"], 1)
     save(compile_machine(zoo.sum_mod(3)), tmp_path / "m.safetensors")
     code, out, _ = call("draw", "m.safetensors", "-o", "page.html", "--json")
     assert code == 0

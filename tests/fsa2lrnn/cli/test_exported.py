@@ -35,8 +35,7 @@ def test_run_and_verify(s3):
         "trace": ["(1,2)"],
     }  # fmt: skip
     code, out, _ = s3("verify", "s3", "task:group(S3, transpositions)", "--json")
-    assert code == 0
-    assert json.loads(out)["verdict"] == "proved"
+    assert (code, json.loads(out)["verdict"]) == (0, "proved")
 
 
 @pytest.mark.long_cases("arguments0-puts out nothing before the first letter")
@@ -90,14 +89,11 @@ def test_gates(s3, tmp_path):
     assert (value["n_tokens"], value["heads"][0]["observed"]["beta"]) == (2, [2, 2])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("task:parity", "--layer", "gpt"), 2, "'gpt' is not "),
-        (("task:parity",), 2, "error: Missing option '--layer'"),
-        (("task:parity", "--layer", "olmo-hybrid", "--dtype", "float16"), 2, "not one of 'float32', 'bfloat16'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "message"), [
+    (("task:parity", "--layer", "gpt"), 2, "'gpt' is not "),
+    (("task:parity",), 2, "error: Missing option '--layer'"),
+    (("task:parity", "--layer", "olmo-hybrid", "--dtype", "float16"), 2, "not one of 'float32', 'bfloat16'"),
+])  # fmt: skip
 def test_refused(call, arguments, code, message):
     found, out, err = call("export", *arguments, "-o", "out")
     assert (found, out) == (code, "")
@@ -126,15 +122,12 @@ def test_a_no_in_json_has_its_certificate_where_it_is_proved(call):
     assert not Path("out").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("nowhere",), "no such folder: nowhere"),
-        ((".",), "holds no model of olmo-hybrid, qwen3-next, qwen3.5"),
-        ((".", "--tokens", "1,a"), "--tokens '1,a': give whole numbers"),
-        ((".", "--tokens", "1", "--text", "a.txt"), "--text and --tokens: give one of them"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("nowhere",), "no such folder: nowhere"),
+    ((".",), "holds no model of olmo-hybrid, qwen3-next, qwen3.5"),
+    ((".", "--tokens", "1,a"), "--tokens '1,a': give whole numbers"),
+    ((".", "--tokens", "1", "--text", "a.txt"), "--text and --tokens: give one of them"),
+])  # fmt: skip
 def test_gates_refused(call, arguments, message):
     code, out, err = call("gates", *arguments)
     assert (code, out) == (2, "")

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import warnings
-from typing import get_args
 
 import pytest
 import torch
@@ -18,13 +17,10 @@ from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import preset
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("None", None), ("null", None), (" None ", None), ("True", True), ("true", True), ("False", False),
-        ("1e-3", 1e-3), ("none", "none"), ("nothing", "nothing"), ("[" * 100_000, "[" * 100_000), ("", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "value"), [
+    ("None", None), ("null", None), (" None ", None), ("True", True), ("true", True), ("False", False),
+    ("1e-3", 1e-3), ("none", "none"), ("nothing", "nothing"), ("[" * 100_000, "[" * 100_000), ("", ""),
+])  # fmt: skip
 def test_values_as_json_and_as_python_writes_them(text, value):
     assert assignments([f"x={text}"]) == {"x": value}
 
@@ -101,22 +97,3 @@ def test_options_load_nothing_heavy_and_shares():
     assert share({"accuracy": 0.5, "interval": [0.25, 0.75]}) == "0.5000 [0.2500, 0.7500]"
     code = "import sys, fsa2lrnn.cli.options\nassert not {'torch', 'numpy', 'fsa2lrnn.automata'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_choices_are_those_of_the_code():
-    from fsa2lrnn import compile as compiler
-    from fsa2lrnn.automata import language
-    from fsa2lrnn.cli import options
-    from fsa2lrnn.compile.lower import DTYPES
-    from fsa2lrnn.layers import TRAINED
-    from fsa2lrnn.nn.layers import LAYERS, OURS
-    from fsa2lrnn.nn.normalise import RULES
-    from fsa2lrnn.training import settings
-
-    assert get_args(options.Completion) == get_args(language.Completion)
-    assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
-    assert get_args(options.Form) == get_args(compiler.Form)
-    assert set(TRAINED) == {name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters}
-    assert get_args(options.Normalisation) == RULES
-    assert get_args(options.Preset) == settings.PRESETS
-    assert (options.NO, options.BAD_INPUT, options.INTERRUPTED) == (1, 2, 130)

@@ -59,9 +59,7 @@ def test_files_stand_alone():
     found = rects(svg)
     assert are_apart(np.array(found))
     assert found[0][1] == found[1][1] > found[2][1] > found[3][1]
-    assert svg.count('class="edge"') == 3
-    assert svg.count('class="node"') == 1
-    assert svg.count('class="node plain"') == 3
+    assert (svg.count('class="edge"'), svg.count('class="node"'), svg.count('class="node plain"')) == (3, 1, 3)
     size = [float(x) for x in ET.fromstring(svg).get("viewBox").split()]
     assert all(box[0] > 0 and box[1] > 0 and box[2] < size[2] and box[3] < size[3] for box in found)
 
@@ -158,12 +156,10 @@ def test_what_is_drawn_keeps_apart(machine):
 
 def test_letters_of_arrows_and_wide_characters():
     letters = [*string.ascii_lowercase, "_"]
-    assert short_list(range(26), letters) == "a–z"
-    assert short_list(range(27), letters) == "any"
+    assert (short_list(range(26), letters), short_list(range(27), letters)) == ("a–z", "any")
     assert short_list([0, 1, 2, 25], letters) == "a, b, c, z"
     assert short_list([*range(3), *range(4, 27)], letters) == "not d"
-    assert short_list(range(0, 26, 2), letters) == "a, c, e, g, i, …"
-    assert short_list([0, 1], ["0", "1"]) == "0, 1"
+    assert (short_list(range(0, 26, 2), letters), short_list([0, 1], ["0", "1"])) == ("a, c, e, g, i, …", "0, 1")
     assert short_list([1], ["-", "tick tock"]) == "tick tock"
     assert short_list([1, 2], ["-", "tick tock", "two"]) == "not -"
     assert short_list([0, 1, 3], ["0", "1", "2?", "2?"], names_others=False) == "0, 1, 2?"
@@ -195,12 +191,9 @@ def test_machines_as_drawn_and_as_tables():
     def named(*labels):
         return DrawnMachine.of([[0] * len(labels)], labels, 0, "a", labels).names
 
-    assert named("p", "q") == ["p", "q"]
-    assert named("p", "much too long") == ["0", "1"]
-    assert named(1, "1") == ["0", "1"]
+    assert (named("p", "q"), named("p", "much too long"), named(1, "1")) == (["p", "q"], ["0", "1"], ["0", "1"])
     machine = DrawnMachine.of([[1, 1], [1, 0]], [False, True], 0, [("x", 1), "b"])
-    assert machine.accepting == [False, True]
-    assert machine.alphabet == ["x, 1", "b"]
+    assert (machine.accepting, machine.alphabet) == ([False, True], ["x, 1", "b"])
     assert machine.arrows == {(0, 1): [0, 1], (1, 1): [0], (1, 0): [1]}
     assert DrawnMachine.of([[1, -1], [-1, -1]], [0, 1], 0, "ab").arrows == {(0, 1): [0]}
     assert DrawnMachine.of([[0]], ["True enough"], 0, "a").accepting is None

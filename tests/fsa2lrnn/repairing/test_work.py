@@ -9,17 +9,14 @@ from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.switched import Readout, switched
 from fsa2lrnn.repairing import repair
+from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import count
 
 MACHINES = {
-    "sum": zoo.sum_mod(5),
-    "pair": zoo.even_pair(3),
-    "tomita": zoo.tomita(4),
-    "group": zoo.group("S3"),
-    "flip-flop": zoo.flip_flop(),
-    "dyck": zoo.dyck(1, 3),
-}
+    "sum": zoo.sum_mod(5), "pair": zoo.even_pair(3), "tomita": zoo.tomita(4), "group": zoo.group("S3"),
+    "flip-flop": zoo.flip_flop(), "dyck": zoo.dyck(1, 3),
+}  # fmt: skip
 
 
 def long_words(model, machine):
@@ -96,3 +93,27 @@ def test_a_model_that_carries_nothing_is_refused():
     model = LRNN.from_tables(A.double(), v.double(), x0.double(), readout, outputs=(False, True))
     with pytest.raises(NotExpressible, match="no block carries"):
         repair(model, MooreMachine([[0, 1], [1, 0]], [False, True]))
+
+
+def test_accuracy_counts_outputs_that_the_model_has():
+    parity = zoo.parity()
+    model = compile_machine(parity)
+    wrong = MooreMachine(parity.delta, [not output for output in parity.outputs], 0, parity.alphabet)
+    assert (long_accuracy(model, parity, 40_000), long_accuracy(model, wrong, 500)) == (1.0, 0.0)
+    broken = compile_machine(parity)
+    with torch.no_grad():
+        broken.readout[2].bias.fill_(torch.nan)
+    assert long_accuracy(broken, parity, 100) == 0.0
+    machine = zoo.mod_arith(2)
+    model = compile_machine(machine)
+    assert long_accuracy(model, machine, 300) == 1.0
+
+
+def test_a_model_that_cannot_be_repaired_says_why():
+    machine = zoo.parity()
+    tables = switched(compile_machine(zoo.tomita(1)))
+    still = LRNN.from_affine(type(tables)(0 * tables.A, 0 * tables.v, tables.x0, tables.readout, (0, 1), (False, True)))
+    repair = evaluate_repair(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "least")
+    assert repair.repaired is None
+    assert "train it first" in repair.refused
+    assert repair.to_json() == {"mode": "least", "refused": repair.refused}

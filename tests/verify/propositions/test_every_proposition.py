@@ -172,15 +172,9 @@ def test_every_proposition_has_a_source_and_something_broken_to_reject():
 
 # What T1-zoo says, tests/test_pipeline.py checks machine by machine too.
 @pytest.mark.long_cases(
-    "T2-inside",
-    "cascade-exact",
-    "probe-delta_product",
-    "probe-delta_rule",
-    "probe-gated_delta_rule",
-    "probe-kda",
-    "probe-rwkv7",
-    "pscan-work",
-)
+    "T2-inside", "cascade-exact", "probe-delta_product", "probe-delta_rule", "probe-gated_delta_rule", "probe-kda",
+    "probe-rwkv7", "pscan-work",
+)  # fmt: skip
 @pytest.mark.parametrize(
     "proposition",
     [pytest.param(p, id=p.id, marks=pytest.mark.slow if p.id == "T1-zoo" else ()) for p in REGISTRY],

@@ -39,18 +39,15 @@ def test_the_tables_that_the_gates_compute_are_the_exact_ones(machine, dtype, p)
     assert torch.equal(model.layers[0].x0, torch.tensor(recurrence.tables.x0).to(dtype))
 
 
-@pytest.mark.parametrize(
-    ("machine", "options", "message"),
-    [
-        (zoo.sum_mod(5), {"normalisation": "paper"}, r"at block size 5 a permutation is scaled by 0\.7812 a step"),
-        (zoo.parity(), {"normalisation": "paper"}, r"at block size 2 a permutation is scaled by 1\.1225 a step"),
-        (MooreMachine([[0]], [True]), {"normalisation": "paper"}, "centres a block of size 1 to 0 and divides 0"),
-        (zoo.parity(), {"normalisation": "batch"}, "normalisation 'batch' is not known"),
-        (zoo.parity(), {"layout": "index", "normalisation": "batch"}, "normalisation 'batch' is not known"),
-        (zoo.parity(), {"dtype": torch.int8}, r"is not offered: choose one of torch\.float64"),
-        (zoo.parity(), {"dtype": torch.float8_e4m3fn}, r"is not offered: choose one of torch\.float64"),
-    ],
-)
+@pytest.mark.parametrize(("machine", "options", "message"), [
+    (zoo.sum_mod(5), {"normalisation": "paper"}, r"at block size 5 a permutation is scaled by 0\.7812 a step"),
+    (zoo.parity(), {"normalisation": "paper"}, r"at block size 2 a permutation is scaled by 1\.1225 a step"),
+    (MooreMachine([[0]], [True]), {"normalisation": "paper"}, "centres a block of size 1 to 0 and divides 0"),
+    (zoo.parity(), {"normalisation": "batch"}, "normalisation 'batch' is not known"),
+    (zoo.parity(), {"layout": "index", "normalisation": "batch"}, "normalisation 'batch' is not known"),
+    (zoo.parity(), {"dtype": torch.int8}, r"is not offered: choose one of torch\.float64"),
+    (zoo.parity(), {"dtype": torch.float8_e4m3fn}, r"is not offered: choose one of torch\.float64"),
+])  # fmt: skip
 def test_rules_and_dtypes_that_break_a_model_are_refused(stacks, machine, options, message):
     with pytest.raises((NotExpressible, UnsupportedFormat), match=message):
         compile_machine(machine, **options)
@@ -102,15 +99,12 @@ def test_the_states_of_a_stack_are_those_of_the_recurrence_bit_for_bit(stack, dt
         assert torch.equal(found, torch.tensor(x[0]).to(dtype))
 
 
-@pytest.mark.parametrize(
-    ("recurrence", "message"),
-    [
-        (feeding(2, [[200, 0]], [[1]], b1=[-57]), r"hidden unit 0 of layers\.0\.value adds up weights of 257 in all"),
-        (feeding(2, [[0, 0], [1, 0]], [[257, 1]]), r"entry 0 of layers\.0\.value adds up weights of 257 in all"),
-        (feeding(1, [[1]] * 300, [[1, -1] * 150]), r"entry 0 of layers\.0\.value adds up weights of 300 in all"),
-        (feeding(2, [[1, 1]] * 2, [[128, 128]], b2=[1]), "adds up weights of 257 in all, but bfloat16 holds every"),
-    ],
-)
+@pytest.mark.parametrize(("recurrence", "message"), [
+    (feeding(2, [[200, 0]], [[1]], b1=[-57]), r"hidden unit 0 of layers\.0\.value adds up weights of 257 in all"),
+    (feeding(2, [[0, 0], [1, 0]], [[257, 1]]), r"entry 0 of layers\.0\.value adds up weights of 257 in all"),
+    (feeding(1, [[1]] * 300, [[1, -1] * 150]), r"entry 0 of layers\.0\.value adds up weights of 300 in all"),
+    (feeding(2, [[1, 1]] * 2, [[128, 128]], b2=[1]), "adds up weights of 257 in all, but bfloat16 holds every"),
+])  # fmt: skip
 def test_integers_that_a_dtype_does_not_hold_are_refused(recurrence, message):
     with pytest.raises(NotExact, match=message):
         lower(recurrence, torch.bfloat16)

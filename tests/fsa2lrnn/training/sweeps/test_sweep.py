@@ -137,8 +137,7 @@ def test_a_run_that_fails_is_tried_again_and_then_left(tmp_path, begun):
     by_task = {task: [x for x in records(tmp_path) if x["task"] == task] for task in (UNLEARNABLE, "task:parity")}
     assert [x["end"] for x in by_task["task:parity"]] == ["steps"] * 2
     for record in by_task[UNLEARNABLE]:
-        assert record["end"] == "failed"
-        assert len(record["failures"]) == 3
+        assert (record["end"], len(record["failures"])) == ("failed", 3)
         assert all("Traceback" in text and "there is nothing to learn" in text for text in record["failures"])
     cells = json.loads((tmp_path / SUMMARY).read_text())
     assert [cell["ends"] for cell in cells] == [{"failed": 1}] * 2 + [{"steps": 1}] * 2
@@ -188,15 +187,12 @@ def test_kept_models_say_where_they_come_from(path):
     assert read_result(path, KeptModelOrigin)["task"].startswith("task:")
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "reason"),
-    [
-        (RunResult, [], r"r is not a result of a run .the result = \[\] must be an object.: remove it"),
-        (RunResult, ONE_RESULT | {"last_checkpoint": [{}]}, r"last_checkpoint\[0\].length is missing"),
-        (SweepLine, ONE_RESULT, "the result.folder is missing; the result.judged is missing"),
-        (KeptModelOrigin, ONE_RESULT, "the result.task is missing"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "value", "reason"), [
+    (RunResult, [], r"r is not a result of a run .the result = \[\] must be an object.: remove it"),
+    (RunResult, ONE_RESULT | {"last_checkpoint": [{}]}, r"last_checkpoint\[0\].length is missing"),
+    (SweepLine, ONE_RESULT, "the result.folder is missing; the result.judged is missing"),
+    (KeptModelOrigin, ONE_RESULT, "the result.task is missing"),
+])  # fmt: skip
 def test_what_is_no_result_is_named(kind, value, reason):
     with pytest.raises(CheckpointError, match=reason):
         parse_result(kind, json.dumps(value), "r")

@@ -51,13 +51,6 @@ def test_reading_in_parts_picking_and_joining(i, monkeypatch):
         assert len(to_bytes(final)) == 7
 
 
-def test_bits_tell_states_apart():
-    rows = to_bytes((torch.tensor([[0.0], [-0.0], [0.0]]), torch.tensor([1, 1, 1])))
-    assert rows.shape == (3, 12)
-    assert (rows[0] == rows[2]).all()
-    assert (rows[0] != rows[1]).any()
-
-
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
 AFTER_ONES = MooreMachine([[0, 0], [1, 1]], [False, True])  # counts after the letter 1 alone
 
@@ -102,8 +95,7 @@ def test_a_model_that_drifts_is_still_a_machine_on_short_words():
     model = drifting(machine, 0.02)
     found = extract_learned(model, horizon=12)
     assert equivalent(found.machine, machine, empty_word=False) is None
-    assert found.machine.n_states == 7
-    assert found.held_out.agreement == 1
+    assert (found.machine.n_states, found.held_out.agreement) == (7, 1)
     later = extract_learned(model, horizon=2_000).held_out
     assert later.agreement < 1
     assert 12 < later.first_disagreement <= 2_000
@@ -199,8 +191,7 @@ def test_long_suffixes_are_found_or_named():
     found = classes_of(asked(model), 100, 32, 10_000, 0)
     assert found.machine.minimise() == MooreMachine([*late(9).delta, range(11)], late(9).outputs)
     assert found.conflicts > 0
-    assert found.suffix_length == 9
-    assert found.classes == 11
+    assert (found.suffix_length, found.classes) == (9, 11)
     model = compile_machine(MooreMachine([*late(12).delta, range(14)], late(12).outputs))
     with pytest.raises(NotExact, match=r"\(.*\) and \(.*\) cannot be told apart by suffixes of up to 8 letters, but"):
         classes_of(asked(model), 100, 8, 10_000, 0)
