@@ -66,7 +66,8 @@ def _certify(
     output: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Certify a model, print what is proved, and return the exit code; `arguments` is MODEL and SOURCE as given."""
-    from fsa2lrnn.cli import evidence, typed
+    from fsa2lrnn.cli import evidence
+    from fsa2lrnn.symbols import word_text
     from fsa2lrnn.verification.certify import SearchCutShort
     from fsa2lrnn.verification.certify import certify as certify_model
     from fsa2lrnn.verification.exactness import may_close
@@ -89,7 +90,7 @@ def _certify(
         limit = [] if cut is None else [("time limit", cut)]
         rows = evidence.certificate_rows(certificate, certificate.scope)
         if failing is not None:
-            word = typed.shown(failing.word, machine.alphabet)
+            word = word_text(failing.word, machine.alphabet)
             rows.insert(1, ("exact", f"no greater length can be proved: the model is wrong on {word}"))
         console.facts(title, [*rows, *limit, saved])
         if certificate.horizon and failing is None and may_close(network):
@@ -111,7 +112,8 @@ def _failing_next(network: LRNN, machine: MooreMachine, horizon: int | None, sec
 def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> int:
     """Check a certificate of a model and a machine, print whether it is accepted, and return the exit code."""
     from fsa2lrnn.automata.language import equivalent
-    from fsa2lrnn.cli import evidence, typed
+    from fsa2lrnn.cli import evidence
+    from fsa2lrnn.symbols import word_text
     from fsa2lrnn.verification.certificate import Certificate
     from fsa2lrnn.verification.check import CertificateRefused
     from fsa2lrnn.verification.check import check as check_certificate
@@ -120,7 +122,7 @@ def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> i
     why, scope = None, certificate.scope
     try:
         if (word := equivalent(machine, certificate.machine)) is not None:
-            difference = typed.shown(word, machine.alphabet) or "no letters"
+            difference = word_text(word, machine.alphabet) or "no letters"
             raise CertificateRefused(f"it is of another machine: they differ after {difference}")
         scope = check_certificate(certificate, network, options.LACKED).scope
     except CertificateRefused as error:

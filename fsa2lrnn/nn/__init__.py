@@ -7,8 +7,6 @@ from fsa2lrnn.nn.gate import Gate
 from fsa2lrnn.nn.layer_checks import FalseDeclaration, check_layers
 from fsa2lrnn.nn.layers import (
     BlockLayerConfig,
-    HardChannelsConfig,
-    HardReflectionsConfig,
     HouseholderLayerConfig,
     IndexLayerConfig,
     Layer,
@@ -28,8 +26,6 @@ __all__ = [
     "check_layers",
     "BlockLayerConfig",
     "Gate",
-    "HardChannelsConfig",
-    "HardReflectionsConfig",
     "HouseholderLayerConfig",
     "IndexLayerConfig",
     "LRNNConfig",

@@ -17,7 +17,7 @@ from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible, OutOfTime
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.optional import require
-from fsa2lrnn.repairing.least_change import Columns, Mode, Repaired, repair
+from fsa2lrnn.repairing.least_change import Mode, Repaired, repair
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify
@@ -37,7 +37,7 @@ class EvaluatedRepair(Brief):
     """A repair with its measured accuracy and its certificate or proof.
 
     Args:
-        columns, mode: the options of `repair`.
+        mode: the option of `repair`.
         refused: the reason if the model cannot be repaired; all further fields are then None.
         repaired: the repaired model and its change.
         dtype: the dtype of the repaired model: the trained model's, or float64 if a dyadic one needs more digits.
@@ -46,7 +46,6 @@ class EvaluatedRepair(Brief):
         proof: the proof of a dyadic model, for all words but the empty one.
     """
 
-    columns: Columns
     mode: Mode
     refused: str | None = None
     repaired: Repaired | None = None
@@ -58,14 +57,12 @@ class EvaluatedRepair(Brief):
 
     def to_json(self) -> dict[str, Any]:
         """Return the evaluation as a JSON object, without the model and the sets."""
-        value: dict[str, Any] = {"columns": self.columns, "mode": self.mode, "refused": self.refused}
+        value: dict[str, Any] = {"mode": self.mode, "refused": self.refused}
         if self.repaired is None:
             return value
         value |= {"dtype": self.dtype, "accuracy": self.accuracy, "letters": self.letters}
         value |= {
-            name: value
-            for name, value in self.repaired.to_json().items()
-            if name in ("change", "p", "column_norm_before", "column_norm_after", "places", "scope")
+            name: value for name, value in self.repaired.to_json().items() if name in ("change", "places", "scope")
         }
         value["ranks"] = {head.head: head.image.rank for head in self.repaired.heads}
         if self.certificate is not None:
@@ -78,7 +75,6 @@ class EvaluatedRepair(Brief):
 def evaluate_repair(
     model: LRNN,
     machine: MooreMachine,
-    columns: Columns,
     mode: Mode,
     work: float = WORK,
     ignore: Ignore = (),
@@ -101,23 +97,23 @@ def evaluate_repair(
     try:
         with limited(repairing):
             try:
-                repaired = repair(model, machine, columns, mode, ignore, repairing)
+                repaired = repair(model, machine, mode, ignore, repairing)
             except NotExact:
                 if mode != "dyadic" or model.dtype == torch.float64:
                     raise
-                repaired = repair(deepcopy(model).double(), machine, columns, mode, ignore, repairing)
+                repaired = repair(deepcopy(model).double(), machine, mode, ignore, repairing)
     except (NotExact, NotExpressible) as error:
-        return EvaluatedRepair(columns, mode, str(error))
+        return EvaluatedRepair(mode, str(error))
     dtype = str(repaired.model.dtype).removeprefix("torch.")
     accuracy = long_accuracy(repaired.model, machine, LETTERS, ignore=ignore)
     if mode == "dyadic":
         verdict = prove_equivalent(repaired.model, machine, empty_word=False, ignore=ignore, seconds=deadline)
         proof = verdict if isinstance(verdict, Proved) else None
-        return EvaluatedRepair(columns, mode, None, repaired, dtype, accuracy, None, proof)
+        return EvaluatedRepair(mode, None, repaired, dtype, accuracy, None, proof)
     certificate = None
     with suppress(OutOfTime):
         certificate = certify(repaired.model, machine, work=work, ignore=ignore, seconds=deadline)
-    return EvaluatedRepair(columns, mode, None, repaired, dtype, accuracy, certificate)
+    return EvaluatedRepair(mode, None, repaired, dtype, accuracy, certificate)
 
 
 def long_accuracy(

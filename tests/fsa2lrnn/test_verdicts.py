@@ -163,9 +163,3 @@ def test_results_are_short_and_say_their_claim(results):
     assert str(results["certificate"]).startswith("certificate, to be checked: right on every word of ")
     assert str(results["impossibility"]).startswith("diagonal[-1,1]: no. ")
     assert str(results["classification"]).startswith("group: MooreMachine(6 states")
-
-
-@pytest.mark.long_cases("classification")
-@pytest.mark.parametrize("name", ["classification", "witness", "impossibility", "proved"])
-def test_results_are_cards_in_a_notebook(results, name):
-    assert results[name]._repr_html_().startswith("<div style=")

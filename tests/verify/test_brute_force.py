@@ -23,7 +23,7 @@ from fsa2lrnn import (
 from fsa2lrnn.checker.steps import Steps
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.testing import mutants
+from verify import mutants
 from verify.brute_force import (
     GRIDS,
     Grid,

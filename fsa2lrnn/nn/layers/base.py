@@ -287,23 +287,9 @@ class Layer(nn.Module):
         """
         return False
 
-    # Changes for mutation tests: the one-hot map of a compiled layer in block `head`, for the input e_cell.
-
-    def get_map(self, cell: int, head: int) -> Tensor:
-        """Return the one-hot map of a block: the row of the 1 in each column, int64 (b,)."""
-        raise self._lacks("one-hot maps by letter")
-
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
-        """Replace the columns of a block by one-hot columns with their 1 in these rows, int64 (b,)."""
+        """Write the one-hot map of a compiled layer in block `head`, for the input e_cell: rows int64 (b,)."""
         raise self._lacks("one-hot maps by letter")
-
-    def transpose_map(self, cell: int, head: int) -> None:
-        """Transpose the map of a block, to make a broken model for tests."""
-        raise self._lacks("blocks written out, that could be transposed")
-
-    def swap_heads(self, first: int, second: int) -> None:
-        """Exchange two blocks of one size, including x₀."""
-        raise self._lacks("heads that could change places")
 
     def _lacks(self, what: str) -> UnsupportedFormat:
         return UnsupportedFormat(f"{type(self).__name__} has no {what}: use a dense model")
@@ -328,31 +314,6 @@ def maps_closed(A: Tensor, v: Tensor, mask: Tensor) -> bool:
     a, c = A[..., 0, 0], v[..., 0]
     is_channel_map = is_scalar_channel(mask) & (((a == -1) & (c == 1)) | ((a == 0) & (c == 0)))
     return bool((is_map | is_reset | is_channel_map).all())
-
-
-def exchanges_closed(A: Tensor, v: Tensor) -> bool:
-    """Return whether each of N transitions is a signed partial permutation that writes signs only to zero rows (T51).
-
-    A (N, H, b, b), v (N, H, b), with all entries −1, 0 or 1. Such transitions are closed under composition among
-    themselves, not together with those of `maps_closed`: 1 − x after −x leaves the set.
-
-    >>> import torch
-    >>> swap, erase = torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 0.0]])
-    >>> both, write = torch.stack([swap, erase])[:, None], torch.tensor([0.0, -1.0])
-    >>> exchanges_closed(both, torch.zeros(2, 1, 2)), exchanges_closed(both[1:], write[None, None])
-    (True, True)
-    >>> exchanges_closed(both, write.expand(2, 1, 2))
-    False
-    """
-    taken = A != 0
-    is_unit = ((A == 0) | (A == 1) | (A == -1)).all() and is_signed(v)
-    is_exchange = (taken.sum(-1) <= 1).all() and (taken.sum(-2) <= 1).all()
-    return bool(is_unit and is_exchange and not (taken.any(-1) & (v != 0)).any())
-
-
-def is_signed(x: Tensor) -> bool:
-    """Return whether all entries are −1, 0 or 1."""
-    return bool(((x == 0) | (x == 1) | (x == -1)).all())
 
 
 def is_scalar_channel(mask: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from fsa2lrnn.probes import OPERATORS
 def short(monkeypatch):
     monkeypatch.setattr(mutants, "DTYPES", (torch.float32,))
     monkeypatch.setattr(mutants, "LENGTHS", (65,))
-    monkeypatch.setattr(mutants.shrink, "SECONDS", 0.0)
+    monkeypatch.setattr(mutants.diagnose, "SECONDS", 0.0)
 
 
 @pytest.mark.long_cases("chunked SSD", "recurrent gated delta rule")

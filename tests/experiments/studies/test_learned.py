@@ -10,7 +10,7 @@ from experiments.studies.cascades import MACHINES, RANDOM, REFERENCES
 from experiments.studies.keep_models import MODELS
 from experiments.studies.learned import summary, table
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.testing import mutants
+from verify import mutants
 
 COMMITTED = results_io.read("learned")["results"]
 

@@ -56,7 +56,7 @@ SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed
 ALL_SOURCES = {
     "compile": (), "run": (), "explain": (), "verify": (), "extract": (), "falsify": (),
     "convert": ("-o", "m.dot"), "train": ("-o", "out"), "learn": ("-o", "out"), "certify": (SUM2,), "repair": (SUM2,),
-    "compare": (SUM2,), "sweep": ("-o", "out", "--task"),
+    "compare": (SUM2,), "sweep": ("-o", "out"),
     "draw": ("-o", "p.html"), "tasks": (), "export": ("--layer", "olmo-hybrid", "-o", "out"),
 }  # fmt: skip
 ALL_SOURCES = {name: call for name, call in ALL_SOURCES.items() if name in COMMANDS}
@@ -65,7 +65,6 @@ MORE = {"run": ("a",), "verify": ("task:parity",), "falsify": ("task:parity",)}
 PLACES = [
     ("compile", "task:mod_arith(100)", "-o", "no/m.safetensors"),
     ("compile", "task:mod_arith(100)", "-o", "m.pt"),
-    ("explain", "task:mod_arith(100)", "--draw", "no/m.dot"),
     ("explain", "task:mod_arith(100)", "--certificates", "file/below"),
     ("draw", "task:mod_arith(100)", "-o", "no/p.html"),
     ("draw", "task:mod_arith(100)", "-o", "m.xyz"),
@@ -75,7 +74,6 @@ PLACES = [
     ("export", "task:mod_arith(100)", "--layer", "olmo-hybrid", "-o", "file"),
     ("train", "task:mod_arith(100)", "-o", "file"),
     ("learn", "task:mod_arith(100)", "-o", "file"),
-    ("sweep", "--task", "task:mod_arith(100)", "-o", "file"),
     ("compare", SUM2, "task:mod_arith(100)", "--plot", "no/c.svg"),
     ("certify", SUM2, "task:mod_arith(100)", "-o", "no/c.json", "--import", "nowhere:Layer"),
     ("repair", SUM2, "task:mod_arith(100)", "-o", "file/m.safetensors"),
@@ -138,7 +136,6 @@ BAD = [
     (("compile", "regex:a", "--alphabet", " "), "--alphabet ' ': give at least one letter"),
     (("convert", "task:parity"), "Missing option '--output' / '-o'"),
     (("convert", "task:sum_mod(3)", "-o", "m.fst.txt"), "OpenFst"),
-    (("run", "task:parity", "[bold]"), "the word begins with [ and is not a JSON list of letters"),
     (("run", "task:parity", "1" * 300 + "x"), "letter 'x' at position 301 is not in the alphabet"),
     (("run", "task:parity", "01\udcff"), "the word is not UTF-8 (byte 0xff at offset 2): type it in that encoding"),
     (("train", "task:parity", "-o", "runs", "--set", "stop_at"), "--set 'stop_at': write NAME=VALUE, layers=3"),

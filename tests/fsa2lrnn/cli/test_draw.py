@@ -40,21 +40,27 @@ def test_a_failing_word_has_one_shape_in_json(call, wrong):
         assert answer["failure"]["length"] == len(answer["failure"]["word"]) == 2
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (("compare", SUM2, SUM2, "task:sum_mod(2)"), "one is given twice"),
-    (("compare", SUM2, "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
-    (
-        ("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,99999999999999", "--max-tokens", "9999"),
-        "99999999999999 words or letters are too many to be meant",
-    ),
-    (("demo", "--output", "file"), "this is a file, give a folder: 'file'"),
-    (("draw", "task:parity", "--format", "svg", "--json"), "--json says what was written: name a file with -o"),
-    (("draw", "regex:a"), "give -o page.html for the page; --format svg and --format dot print without a file"),
-    (("draw", "regex:a", "-o", "m.pdf"), "output m.pdf: write a file ending in .html, .svg, .dot, .gv"),
-    (("draw", "regex:a", "-o", "m.svg", "--format", "dot"), "output m.svg and --format dot are two formats"),
-    (("draw", "regex:a", "regex:b", "-o", "p.html"), "regex:a, regex:b: give one automaton, with which all"),
-    (("draw", "regex:a", "--models-only", "-o", "p.html"), "--models-only leaves out the compiled network: name"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compare", SUM2, SUM2, "task:sum_mod(2)"), "one is given twice"),
+        (("compare", SUM2, "task:sum_mod(2)", "--plot", "c.txt"), "a plot is written to a file ending in .svg or .png"),
+        (("compare", SUM2, "task:sum_mod(2)", "--plot", "no/c.svg"), "no such folder, make it first: 'no'"),
+        (("compare", SUM2, "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
+        (("compare", SUM2, "sum_mod(2)"), "did you mean task:sum_mod(2)?"),
+        (
+            ("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,99999999999999"),
+            "99999999999999 words or letters are too many to be meant",
+        ),
+        (("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,3000000"), "one such word is longer than the 2,000,000"),
+        (("compare", SUM2, "task:sum_mod(2)", "--lengths", "4;5"), "--lengths '4;5': give whole numbers"),
+        (("demo", "--output", "file"), "this is a file, give a folder: 'file'"),
+        (("draw", "regex:a", "-o", "m.pdf"), "a drawing is written to a file ending in .html or .svg or .dot or .gv"),
+        (("draw", "regex:a", "regex:b", "-o", "p.html"), "regex:a, regex:b: give one automaton, with which all"),
+        (("draw", "task:sum_mod(61)", "-o", "m.svg"), "61 states and a drawing shows up to 60"),
+        (("draw", "task:sum_mod(3)", EVEN5, "-o", "p.html"), "the alphabets differ"),
+    ],
+)
 def test_bad_input_is_one_line(call, tmp_path, arguments, message):
     (tmp_path / "file").write_text("")
     code, out, err = call(*arguments)
@@ -96,17 +102,13 @@ def test_pages_of_models_and_sources(call, tmp_path):
     found = json.loads(out)
     assert found["models"]["m"]["failing"] == []
     assert found["bytes"] == len((tmp_path / "page.html").read_bytes())
-    code, out, _ = call("draw", str(MODELS / "sum2" / "seed-0.safetensors"), "--format", "svg")
-    assert (code, out.count('class="node"')) == (0, 2)
+    assert call("draw", SUM2, "-o", "m.svg")[0] == 0
+    assert (tmp_path / "m.svg").read_text().count('class="node"') == 2
 
 
-def test_pictures_by_ending_and_in_print(call, tmp_path):
+def test_pictures_by_ending(call, tmp_path):
     code, out, _ = call("draw", "regex:(ab)*", "-o", "m.svg")
     assert (code, out) == (0, "3 states drawn in m.svg\n")
-    code, out, _ = call("draw", "regex:(ab)*", "--format", "svg")
-    assert code == 0
-    assert out == (tmp_path / "m.svg").read_text()
-    assert ET.fromstring(out).tag.endswith("svg")
-    code, out, _ = call("draw", "regex:(ab)*", "--format", "dot")
-    assert code == 0
-    assert out == MooreMachine.from_source("regex:(ab)*").to_dot()
+    assert ET.fromstring((tmp_path / "m.svg").read_text()).tag.endswith("svg")
+    assert call("draw", "regex:(ab)*", "-o", "m.dot")[0] == 0
+    assert (tmp_path / "m.dot").read_text() == MooreMachine.from_source("regex:(ab)*").to_dot()

@@ -27,8 +27,8 @@ def test_values_as_json_and_as_python_writes_them(text, value):
 
 def test_models_come_from_files_by_short_names_or_are_compiled(tmp_path):
     save(compile_machine(zoo.parity(), dtype=torch.float64), tmp_path / "m.safetensors")
-    assert sources.model_of(str(tmp_path / "m.safetensors"), "float16").dtype == torch.float64
-    assert sources.model_of("task:parity", "float16").dtype == torch.float16
+    assert sources.model_of(str(tmp_path / "m.safetensors")).dtype == torch.float64
+    assert sources.model_of("task:parity").dtype == torch.float32
     assert sources.model_of("task:parity", alphabet="012", completion="sink").alphabet == ("0", "1", "2")
     with pytest.raises(CheckpointError, match=r"task:parity is not a model: give a file ending in \.safetensors"):
         sources.learned_model("task:parity")

@@ -1,4 +1,4 @@
-"""`train` and `sweep`: options take the place of entries of a file; what does not fit is said before anything runs."""
+"""`train` and `sweep`: what does not fit is said before anything runs."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,8 @@ def test_layers_of_others_go_through_every_verb(call, layer):
         assert f"layers.0 is of kind {layer}" in err.replace("\n", " ")
 
 
-FEW = "few:steps=4,batch=4,length=6,test_length=9,test_words=5,evaluate_every=2,embedding_dim=4,stop_at=None"
+FEW = {"steps": 4, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "evaluate_every": 2}
+FEW |= {"embedding_dim": 4, "stop_at": None}
 TINY = {"tiny": {"block": 2, "heads": 2}}
 UNLEARNABLE = "regex:(a|b)*"  # has one output, which training finds out
 
@@ -68,57 +69,60 @@ def seen(monkeypatch):
     """The sweeps that would be run, and how."""
     calls = []
 
-    def swept(folder, asked, *rest):
-        calls.append((asked, str(folder), rest[:-1]))
+    def swept(folder, asked, *how, report, **more):
+        assert callable(report)
+        calls.append((asked, str(folder), (*how, more)))
         return SweepOutcome([], False, False)
 
     monkeypatch.setattr(sweep, "sweep_in", swept)
     return calls
 
 
+def written(tmp_path, **entries):
+    given = {"preset": "quick", "networks": TINY, "settings": {"few": FEW}, "lengths": [4], "words": 20, **entries}
+    (tmp_path / "s.json").write_text(json.dumps(given))
+
+
 def test_runs_and_what_they_came_to(call, tmp_path):
-    (tmp_path / "s.json").write_text(json.dumps({"preset": "quick", "tasks": [UNLEARNABLE], "networks": TINY}))
-    rest = ("--task", "task:parity", "--set", FEW, "--lengths", "4", "--words", "20", "--engine", "serial")
-    code, out, err = call("sweep", "s.json", *rest, "-o", "out", "--json")
+    written(tmp_path, tasks=["task:parity"])
+    code, out, err = call("sweep", "s.json", "--engine", "serial", "-o", "out", "--json")
     facts = json.loads(out)
     assert (code, facts["folder"]) == (0, "out")
     assert facts["cells"] == json.loads((tmp_path / "out" / SUMMARY).read_text())
     assert [cell["ends"] for cell in facts["cells"]] == [{"steps": 1}]
     assert "[1/1, " in err
     assert "task:parity, tiny, few, seed 0: steps at step 4" in err
-    code, out, err = call("sweep", "s.json", *rest, "-o", "out")
+    code, out, err = call("sweep", "s.json", "--engine", "serial", "-o", "out")
     assert code == 0
     assert "1 run, 1 of them finished before" in err
     assert "results and summary: out" in out
-    assert call("sweep", "s.json", "--set", FEW, "--engine", "serial", "--retries", "0", "-o", "bad")[0] == 1
+    written(tmp_path, tasks=[UNLEARNABLE])
+    assert call("sweep", "s.json", "--engine", "serial", "--retries", "0", "-o", "bad")[0] == 1
 
 
-def test_options_take_the_place_of_entries(call, tmp_path, seen):
+def test_seeds_take_the_place_of_those_of_the_file(call, tmp_path, seen):
     (tmp_path / "s.toml").write_text('tasks = ["task:parity"]\nseeds = [0, 1]\n[settings.slow]\nlearning_rate = 1e-5\n')
-    fast = ("--set", "fast:learning_rate=0.1,optimiser=adamw")
-    assert call("sweep", "s.toml", "--seeds", "7", "--network", "diagonal", *fast, "-o", "out")[0] == 0
-    more = ["--lengths", "5", "--words", "9", "--max-tokens", "99", "--preset", "quick"]
-    more += ["--cpus", "2", "--retries", "3"]
-    assert call("sweep", "--task", "task:parity", "--task", "task:sum_mod(2)", *more, "-o", "out")[0] == 0
-    (first, folder, how), (second, _, other) = seen
-    assert (folder, how, other) == ("out", ("ray", None, None, 1), ("ray", None, 2, 3))
-    assert [(t.setting, t.settings.seed, t.settings.block) for t in first] == [("slow", 7, 1), ("fast", 7, 1)]
-    assert first[1].settings.optimiser == "adamw"
-    assert [trial.task for trial in second] == ["task:parity", "task:sum_mod(2)"]
-    assert (second[0].plan.lengths, second[0].plan.n_words, second[0].plan.letters) == ((5,), 9, 99)
-    assert second[0].settings.steps == 1_000
+    assert call("sweep", "s.toml", "--seeds", "7", "--retries", "3", "-o", "out")[0] == 0
+    ((trials, folder, how),) = seen
+    assert (folder, how) == ("out", ("ray", None, {"retries": 3}))
+    assert [(trial.setting, trial.settings.seed) for trial in trials] == [("slow", 7)]
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    (["--task", "parity"], "task 'parity': parity: no such file; did you mean task:parity?"),
-    ([], "the sweep.tasks is missing"), (["nowhere.json"], "No such file or directory: 'nowhere.json'"),
-    (["--task", "task:parity", "--import", "nowhere:Layer"], "nowhere"),
-    (["latin.toml"], "latin.toml is not UTF-8 (byte 0xe9 at offset 11, in line 1): save it in that encoding"),
-    (["--task", "task:parity", "--retries", "-1"], "Invalid value for '--retries'"),
-    (["--task", "task:parity", "--address", "x:1", "--cpus", "2"], "--cpus 2 is for this machine, and x:1 a cl"),
-    (["--task", "task:parity", "--set", "fast"], "--set 'fast': write NAME:KEY=VALUE, fast:learning_rate=0.001"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["nothing.json"], "task 'task:nothing': task 'nothing' is not known"),
+        (["empty.json"], "the sweep.tasks is missing"),
+        (["nowhere.json"], "No such file or directory: 'nowhere.json'"),
+        (["latin.toml"], "latin.toml is not UTF-8 (byte 0xe9 at offset 11, in line 1): save it in that encoding"),
+        (["empty.json", "--retries", "-1"], "Invalid value for '--retries'"),
+        (["empty.json", "--import", "nowhere:Layer"], "nowhere"),
+        (["empty.json", "--seeds", "a"], "--seeds 'a': give whole numbers separated by commas"),
+    ],
+)
 def test_what_does_not_fit_is_said_before_anything_runs(call, tmp_path, options, message):
+    (tmp_path / "empty.json").write_text("{}")
+    (tmp_path / "nothing.json").write_text('{"tasks": ["task:nothing"]}')
     (tmp_path / "latin.toml").write_bytes(b'tasks = ["a\xe9"]')
     code, out, err = call("sweep", *options, "--engine", "serial", "-o", "out")
     assert (code, out) == (2, "")

@@ -7,7 +7,7 @@ from fsa2lrnn import MooreMachine, decompose, zoo
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.export import cascade_plan
 from fsa2lrnn.export.cascade_plan import cascaded
-from fsa2lrnn.export.dual import ONE, ZERO, dual
+from fsa2lrnn.export.slice_and_dual import ONE, ZERO, dual
 from fsa2lrnn.export.transpositions import with_transpositions
 
 

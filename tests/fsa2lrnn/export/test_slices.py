@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.export.slice_functions import after_a_letter, has_register, is_diagonal, is_walsh_hadamard
+from fsa2lrnn.export.slice_and_dual import after_a_letter, has_register, is_diagonal, is_walsh_hadamard
 from fsa2lrnn.testing.strategies import machines
 
 REGISTER = np.array([[0, 0], [1, 1]])

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, Proved, compile_machine, prove_equivalent, zoo
-from fsa2lrnn.errors import InvalidMachine, NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.switched import Readout, switched
-from fsa2lrnn.repairing import repair, snap
+from fsa2lrnn.repairing import repair
 from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import count
@@ -53,40 +53,11 @@ def test_a_dyadic_model_is_proved_in_float32(name, disturbed):
     assert all(head.residual_after == 0 for head in found.heads)
 
 
-def test_dead_beat_models_are_right_and_snapping_gives_the_constructed(disturbed):
+def test_dead_beat_models_are_right(disturbed):
     machine = MACHINES["sum"]
     found = repair(disturbed(machine), machine, mode="deadbeat")
     assert long_words(found.model, machine) == 4
     assert np.linalg.matrix_rank(switched(found.model).A[0, 0].numpy(), 1e-9) == 4
-    machine = zoo.parity()
-    model = snap(disturbed(machine), machine)
-    assert isinstance(prove_equivalent(model, machine), Proved)
-    with pytest.raises(InvalidMachine):
-        snap(model, zoo.sum_mod(3))
-
-
-def rotating():
-    """Sum(3) as a rotation of two among six numbers, disturbed."""
-    rng = np.random.default_rng(3)
-    angles = 2 * np.pi * np.arange(3) / 3
-    turns = np.stack([[[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]] for t in angles])
-    U = np.linalg.qr(rng.standard_normal((6, 2)))[0].T
-    A = U.T @ turns @ U + 5e-3 * rng.standard_normal((3, 6, 6))
-    readout = Readout.linear(torch.tensor(np.stack([np.cos(angles), np.sin(angles)], 1) @ U), torch.zeros(3).double())
-    v = torch.tensor(0.05 * rng.standard_normal((3, 1, 6)))
-    return LRNN.from_tables(torch.tensor(A)[:, None], v, torch.tensor(U.T @ [1.0, 0.0])[None], readout)
-
-
-@pytest.mark.long
-def test_columns_can_be_kept_bounded():
-    machine = zoo.sum_mod(3)
-    machine = MooreMachine(machine.delta, machine.outputs, machine.start, range(3))
-    model = rotating()
-    free, bounded = repair(model, machine), repair(model, machine, columns="p<=1")
-    assert free.column_norm_after > 1 >= bounded.column_norm_after
-    assert (bounded.model.config.normalisation, free.model.config.normalisation) == ("clip", "none")
-    assert bounded.heads[0].residual_after < 1e-12
-    assert long_words(bounded.model, machine) == 4
 
 
 def test_constructed_models_stay_and_options_are_checked(disturbed):
@@ -101,8 +72,6 @@ def test_constructed_models_stay_and_options_are_checked(disturbed):
         repair(untrained, MooreMachine(machine.delta, range(5), machine.start, "01234"))
     machine = zoo.parity()
     model = disturbed(machine)
-    with pytest.raises(UnsupportedFormat, match="goes with mode='least'"):
-        repair(model, machine, columns="p<=1", mode="dyadic")
     with pytest.raises(UnsupportedFormat, match="mode 'best' is not known"):
         repair(model, machine, mode="best")
     with pytest.raises(UnsupportedFormat, match="2 layers"):
@@ -144,7 +113,7 @@ def test_a_model_that_cannot_be_repaired_says_why():
     machine = zoo.parity()
     tables = switched(compile_machine(zoo.tomita(1)))
     still = LRNN.from_affine(type(tables)(0 * tables.A, 0 * tables.v, tables.x0, tables.readout, (0, 1), (False, True)))
-    repair = evaluate_repair(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "keep", "least")
+    repair = evaluate_repair(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "least")
     assert repair.repaired is None
     assert "train it first" in repair.refused
-    assert repair.to_json() == {"columns": "keep", "mode": "least", "refused": repair.refused}
+    assert repair.to_json() == {"mode": "least", "refused": repair.refused}

@@ -15,7 +15,6 @@ from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.normalise import normalise
 from fsa2lrnn.nn.scans.cpu import pscan, schedule, spt
-from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import (
     aperiodic_machines,
     block_transitions,
@@ -26,6 +25,7 @@ from fsa2lrnn.testing.strategies import (
     words,
     wreath_products,
 )
+from verify import mutants
 
 quiet = settings(max_examples=2_000, database=None, deadline=None, derandomize=True)
 ordered = settings(max_examples=500, database=None, deadline=None)

@@ -19,7 +19,7 @@ from fsa2lrnn.nn.scans import pscan, sequential
 from fsa2lrnn.nn.scans.cpu import schedule
 from fsa2lrnn.probes import OPERATORS
 from fsa2lrnn.probes.random_words import Magnitudes
-from fsa2lrnn.testing import mutants
+from verify import mutants
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
 from verify.propositions.probes import roots_of_e8
 from verify.propositions.stability import Ball
@@ -76,7 +76,7 @@ def wrong_weight(recurrence, dtype):
 
 def undecomposed(maps, _start):
     states = np.arange(maps.shape[1])
-    return Cover(maps, states, states[:, None], (0,), ("all",))
+    return Cover(maps, states, states[:, None], (0,))
 
 
 def always_a_cascade(machine):

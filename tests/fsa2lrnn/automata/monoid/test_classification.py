@@ -20,7 +20,7 @@ from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines, permutation_machines
 
-FACTS = ("group", "commutative", "aperiodic", "two_groups", "solvable", "r_trivial", "l_trivial", "j_trivial")
+FACTS = ("group", "commutative", "aperiodic", "two_groups", "solvable", "r_trivial", "j_trivial")
 compiling = settings(deadline=None)
 
 
@@ -94,8 +94,8 @@ def test_the_kinds_of_the_zoo_and_what_facts_imply(source, check_witness):
             check_witness(c, name)
     assert json.loads(json.dumps(c.to_json())) == c.to_json()
     value = {name: fact.value for name, fact in c.facts.items()}
-    assert value["j_trivial"] == (value["r_trivial"] and value["l_trivial"])
-    assert value["aperiodic"] or not (value["r_trivial"] or value["l_trivial"])
+    assert value["r_trivial"] or not value["j_trivial"]
+    assert value["aperiodic"] or not value["r_trivial"]
     assert value["two_groups"] or not value["aperiodic"]
     assert value["solvable"] or not value["two_groups"]
 
@@ -116,7 +116,7 @@ def test_names_of_states_and_unreachable_ones_do_not_matter(data):
 
 def test_a_capped_monoid_is_said_to_be_and_facts_are_told():
     c = classify(zoo.elevator(7), max_monoid=3)
-    undecided = ["monoid_size", "aperiodic", "two_groups", "solvable", "l_trivial"]
+    undecided = ["monoid_size", "aperiodic", "two_groups", "solvable"]
     assert [name for name, fact in c.facts.items() if fact.value is None] == undecided
     assert c.kind is None
     assert c.monoid_size.method == "capped at 3 elements of the monoid"

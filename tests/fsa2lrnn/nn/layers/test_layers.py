@@ -68,10 +68,7 @@ def test_a_layer_claims_nothing_by_default(sums):
     assert not layer.is_exact(torch.eye(4), 2.0**24)
     for refused in (
         lambda: layer.tables(torch.eye(4)),
-        lambda: layer.get_map(0, 0),
         lambda: layer.set_map(0, 0, torch.arange(2)),
-        lambda: layer.transpose_map(0, 0),
-        lambda: layer.swap_heads(0, 1),
     ):
         with pytest.raises(UnsupportedFormat, match="Sums has no "):
             refused()

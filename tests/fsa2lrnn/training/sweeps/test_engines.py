@@ -1,6 +1,7 @@
 """Engines and grids of sweeps."""
 
 import gc
+import json
 import os
 import socket
 import subprocess
@@ -127,17 +128,18 @@ def test_a_cluster_by_address(tmp_path, monkeypatch):
         port = server.getsockname()[1]
     address = f"127.0.0.1:{port}"
     head = [Path(sys.executable).with_name("ray"), "start", "--head", "--block", f"--port={port}", "--num-cpus=2"]
-    sweep = [sys.executable, "-m", "fsa2lrnn", "sweep", "--address", address, "--output", tmp_path / "out"]
-    few = ["--task", "task:parity", "--preset", "quick", "--set", "few:steps=5", "--words", "9", "--lengths", "9"]
+    few = {"tasks": ["task:parity"], "preset": "quick", "settings": {"few": {"steps": 5}}, "words": 9, "lengths": [9]}
+    (file := tmp_path / "few.json").write_text(json.dumps(few))
+    sweep = [sys.executable, "-m", "fsa2lrnn", "sweep", file, "--address", address, "--output", tmp_path / "out"]
     with subprocess.Popen([*head, "--include-dashboard=false"], stdout=subprocess.DEVNULL) as cluster:
         try:
             wait_for(address)
             for seeds, before, runs in ("0", 0, 1), ("0,1,2", 1, 3):
-                done = subprocess.run([*sweep, *few, "--seeds", seeds], check=True, capture_output=True, text=True)
+                done = subprocess.run([*sweep, "--seeds", seeds], check=True, capture_output=True, text=True)
                 assert f"{counted(runs, 'run')}, {before} of them finished before" in done.stderr
                 assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == runs
             stranger = {**os.environ, "RAY_AUTH_TOKEN": token[::-1]}
-            done = subprocess.run([*sweep, *few], env=stranger, check=False, capture_output=True, text=True)
+            done = subprocess.run(sweep, env=stranger, check=False, capture_output=True, text=True)
             assert done.returncode == 2
             assert "if the cluster asks for a token" in done.stderr
         finally:
@@ -164,7 +166,7 @@ def test_ray_is_asked_for(monkeypatch):
 def test_processes_give_what_one_process_gives(tmp_path):
     with serial(Stop()) as run:
         wanted = {int(job.folder.name): answer for job, answer in run(jobs(tmp_path / "serial"))}
-    with processes(Stop(), cpus=2) as run:
+    with processes(Stop()) as run:
         found = {int(job.folder.name): answer for job, answer in run(jobs(tmp_path / "processes"))}
     assert found.keys() == wanted.keys()
     assert [without_places(found[i]) for i in (0, 2)] == [without_places(wanted[i]) for i in (0, 2)]

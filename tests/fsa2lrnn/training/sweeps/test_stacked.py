@@ -160,7 +160,7 @@ def test_each_run_has_a_writer_of_its_own(tmp_path, monkeypatch):
         assert (names, settings.seed, resume) == (("tensorboard",), int(folder.name[-1]), True)
         yield lambda record: written.append((folder.name, record))
 
-    monkeypatch.setattr("fsa2lrnn.training.writers.record_writers", writers)
+    monkeypatch.setattr("fsa2lrnn.training.run_folder.record_writers", writers)
     outcomes = train_stacked(jobs(replace(TINY, steps=4), tmp_path), write_to=("tensorboard",))
     assert written == [(f"seed-{s}", outcome.records[0]) for s, outcome in zip(SEEDS, outcomes, strict=True)]
 

@@ -18,6 +18,7 @@ from fsa2lrnn.optional import is_installed
 from fsa2lrnn.training import engines, sweep
 from fsa2lrnn.training.engines import serial
 from fsa2lrnn.training.grid import Sweep
+from fsa2lrnn.training.run_folder import WRITERS, check_writers, record_writers
 from fsa2lrnn.training.seeds import run_seed
 from fsa2lrnn.training.sweep import (
     RESULTS,
@@ -33,7 +34,6 @@ from fsa2lrnn.training.sweep import (
 )
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.training.trainer import Stop
-from fsa2lrnn.training.writers import WRITERS, check_writers, record_writers
 from tests.fsa2lrnn.training.runs import TINY
 
 FEW = {"steps": 4, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "evaluate_every": 2, "stop_at": None}
@@ -279,7 +279,7 @@ REAL = """
 import sys
 from pathlib import Path
 from tests.fsa2lrnn.training.runs import TINY
-from fsa2lrnn.training.writers import record_writers
+from fsa2lrnn.training.run_folder import record_writers
 
 opened = [record_writers(("wandb",), TINY, Path(name), True) for name in sys.argv[1:]]
 with opened[0] as one, opened[1] as two:

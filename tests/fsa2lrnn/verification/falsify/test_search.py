@@ -16,15 +16,15 @@ from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.falsify.frontiers import beam, exhaustive
-from fsa2lrnn.verification.falsify.guided import FailureTarget, FunctionalPullback, guided
-from fsa2lrnn.verification.falsify.long_words import (
+from fsa2lrnn.verification.falsify import (
     periodic,
     random,
     read_side_by_side,
     shorten,
     variants,
 )
+from fsa2lrnn.verification.falsify.frontiers import beam, exhaustive
+from fsa2lrnn.verification.falsify.guided import FailureTarget, FunctionalPullback, guided
 from fsa2lrnn.verification.falsify.model_comparison import ModelComparison
 
 MACHINE = zoo.even_pair(2)
