@@ -241,6 +241,16 @@ _ROWS = (
         "householder", "Householder factors", "x' = ∏ (I − βⱼ kⱼ kⱼᵀ) x + v, βⱼ in [0, 2]", family="householder",
         trained_by="householder",
     ),
+    LayerRow("hard-channels", "hard channels", "x' = a x + v, a in {0, 1}: an automaton", trained_by="hard_channels"),
+    LayerRow(
+        "hard-reflections", "hard reflections", "exchanges and resets of points: an automaton",
+        trained_by="hard_reflections",
+    ),
+    LayerRow("hard-pd-ssm", "hard PD-SSM", "maps of points: an automaton", trained_by="hard_pd_ssm"),
+    LayerRow(
+        "hard-deltaproduct", "hard DeltaProduct", "exchanges of points: an automaton", trained_by="hard_deltaproduct"
+    ),
+    LayerRow("hard-slice", "hard SLiCE", "maps of points: an automaton", trained_by="hard_slice"),
 )  # fmt: skip
 LAYERS = {row.name: row for row in _ROWS}
 """The layers by canonical name; those of the table of `explain` come first, in its order."""

@@ -39,8 +39,8 @@ TRUSTED = (
 # Of layers, what they declare to verifiers; the rest is the model itself, which verifiers run.
 LAYERS = ("fsa2lrnn/nn/layers/", "fsa2lrnn/nn/switched.py")
 DECLARED = {
-    "rounded_tables", "is_exact", "is_lookup", "starts_exact", "has_maps", "_is_exact_product",
-    "starts_closed", "maps_closed", "is_scalar_channel", "is_one_hot", "table_error",
+    "rounded_tables", "is_exact", "is_lookup", "starts_exact", "has_maps", "_is_open", "_is_exact_product",
+    "starts_closed", "maps_closed", "exchanges_closed", "is_signed", "is_scalar_channel", "is_one_hot", "table_error",
 }  # fmt: skip
 SUITES = (
     "checker", "families", "verification", "nn", "compile", "probes", "export/test_refusals.py", "export/test_alike.py",

@@ -1,10 +1,11 @@
 """Training that ends in a proof: every head of a layer with one-hot columns is an automaton, so it can be verified.
 
 `methods` has `learn`, `recipe` the settings, `examples` the words, `learning_run` the loop; `prune` selects heads,
-`patching` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder.
+`patching` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder. Layers
+whose heads implement a machine together (hard channels, reflections) are verified as a `whole`.
 """
 
-from fsa2lrnn.learning.methods import METHODS, learn
+from fsa2lrnn.learning.methods import METHODS, learn, then_prove
 from fsa2lrnn.learning.recipe import Recipe, recipe_for
 from fsa2lrnn.learning.result import Agreement, Learned
 from fsa2lrnn.learning.saving import summary
@@ -21,4 +22,5 @@ __all__ = [
     "read_words",
     "recipe_for",
     "summary",
+    "then_prove",
 ]

@@ -17,7 +17,7 @@ from fsa2lrnn.learning.examples import Examples
 from fsa2lrnn.learning.patching import PatchedTable, patch_table
 from fsa2lrnn.learning.recipe import Recipe
 from fsa2lrnn.nn.config import LRNNConfig
-from fsa2lrnn.nn.layers import BlockLayerConfig
+from fsa2lrnn.nn.layers import LAYERS, BlockLayerConfig, LayerConfig, Shape
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.trainer import Trainer
@@ -27,6 +27,7 @@ _DECAY = 0.98  # of the running error, per step
 _FEWEST = 16  # words in a batch
 _LEAST_DURING_GROWTH = 0.1  # of the rate
 _RESTS, _GENTLE = 80, 0.3  # steps in which a single head's read-out is trained alone; then the factor of the rate
+_READ_OUT = 1_000  # steps in which a read-out is trained alone before its rate falls
 _WINDOW = 60  # steps over which an error has ceased to fall
 _AT_THE_FLOOR = 1.25  # times the steps in which the rate falls, after which it changes nothing more
 _WARMED = 4
@@ -79,6 +80,13 @@ class LearningStart:
             target.get_parameter("x0").copy_(source.get_parameter("x0")[head : head + 1])
         alone.at.length, alone.at.rests = self.full_length, _RESTS
         return alone
+
+    def reading_out(self, model: LRNN) -> LearningStart:
+        """Return a start at full length with the layer of `model` and a new read-out, the only part to train."""
+        start = LearningStart(self.recipe, self.examples, self.number, self.block, self.n_heads)
+        start.model.layers.load_state_dict(model.layers.state_dict())
+        start.at.length, start.at.rests, start.at.full = self.full_length, self.recipe.steps + 1, _READ_OUT
+        return start
 
     def repair(self, batch: Batch, deadline: Deadline = NEVER) -> PatchedTable:
         """Repair the single head on these words, and let the next steps train its read-out alone; return the repair."""
@@ -145,7 +153,7 @@ class LearningStart:
         labels = _until_first_error(batch.labels, is_wrong) if recipe.suffixes else batch.labels
         loss = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=UNCOUNTED)
         loss = self.trainer.backward(loss)
-        rate_of_readout = rate * (_SLOW if recipe.suffixes else 1)
+        rate_of_readout = rate * (_SLOW if recipe.suffixes else _GENTLE if at.rests > recipe.steps else 1)
         self.trainer.update((rate_of_tables, rate_of_readout))
         labels = batch.labels[batch.labels != UNCOUNTED]
         wrong = is_wrong.sum().item() / len(labels)
@@ -208,9 +216,8 @@ def network(
 ) -> LRNNConfig:
     """Return the configuration of a recipe's network: one layer with a table of logits per letter."""
     hidden = max(recipe.hidden, len(outputs)) if recipe.suffixes else recipe.hidden
-    layer = BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=recipe.temperature)
     return LRNNConfig(
-        alphabet, outputs, (layer,), embedding_dim=len(alphabet), readout_hidden=hidden,
+        alphabet, outputs, (layer_of(recipe, heads, block),), embedding_dim=len(alphabet), readout_hidden=hidden,
         normalisation="onehot",
     )  # fmt: skip
 
@@ -234,3 +241,12 @@ def _own_states(model: LRNN, heads: int) -> None:
     c = torch.arange(n)
     by_head[c, :, c] = W2[c, c] = _CLEAR
     b1[:n] = 1  # above 0, so that the gradient reaches the states that a word is not in
+
+
+def layer_of(recipe: Recipe, heads: int, block: int) -> LayerConfig:
+    """Return the configuration of a recipe's layer with tables of logits: `heads` blocks of `block` states."""
+    if recipe.layer == "block":
+        return BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=recipe.temperature)
+    config = LAYERS[recipe.layer].Config
+    options = {"gate": "table", "temperature": recipe.temperature, "factors": recipe.factors or 1}
+    return config.of_shape(Shape(heads, block), {name: options[name] for name in config.options() if name in options})

@@ -21,7 +21,7 @@ from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, Sampler
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
-from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.equivalence import BUDGET, prove_equivalent
 
 
 def is_restricted(sampler: Sampler) -> bool:
@@ -112,9 +112,26 @@ class LearningTarget:
         return (self._machine, ()) if scope == EVERY_WORD else (self._specification, (self._free,))
 
     @property
+    def specification(self) -> MooreMachine:
+        """The minimal target machine, with a special mark as output where nothing counts."""
+        return self._specification
+
+    @property
     def scope(self) -> str:
         """A description of the counted words."""
         return LEGAL_WORDS if is_restricted(self._sampler) else EVERY_WORD
+
+    def judge_network(
+        self,
+        model: LRNN,
+        budget: int = BUDGET,
+        empty_word: bool = True,
+        seconds: float | Deadline | None = None,
+    ) -> Proved | Refuted | Undecided:
+        """Return the verdict of `prove_equivalent` on a trained network itself, on the counted words."""
+        if is_restricted(self._sampler):
+            return prove_equivalent(model, self._specification, budget, ignore=(self._free,), seconds=seconds)
+        return prove_equivalent(model, self._machine, budget, empty_word, seconds=seconds)
 
     def _part(self, machine: MooreMachine) -> MooreMachine:
         return legal_part(machine, self._machine, self._sampler, self._free)

@@ -6,14 +6,17 @@ import hashlib
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from fsa2lrnn.automata.language import minimise, output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.heads import heads_of
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
@@ -22,21 +25,25 @@ from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement, is_restricted
 from fsa2lrnn.learning.learning_run import LearningRun, Record
 from fsa2lrnn.learning.merging import merge, merge_noisy, wrong_labels
-from fsa2lrnn.learning.prune import CandidateMachine
+from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
 from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
 from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
+from fsa2lrnn.learning.whole import WholeRun
 from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
+from fsa2lrnn.nn.layers import name_of
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
 from fsa2lrnn.training.trainer import Stop, use_threads
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+from fsa2lrnn.verification.extraction import extract
 
 METHODS = ("train", "rpni", "merge")
 """Learning methods: gradient descent with one-hot columns; state merging for correct labels (RPNI) or by a test."""
 HELD_OUT = 0.1  # of a user's words
+_LARGEST = 8  # numbers that a reflection layer exchanges, at most, unless the recipe states their number
 
 Source = str | MooreMachine | Path | Data | Iterable[tuple[Sequence[Hashable], Hashable]]
 
@@ -100,6 +107,13 @@ def learn(
             f"suffixes = {recipe.suffixes} take a machine of which every word counts: leave suffixes out, or take "
             'sampler="uniform"'
         )
+    if recipe.is_whole:
+        if n_states is None:
+            raise UnsupportedFormat(
+                f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks"
+            )
+        block = recipe.block or min(_LARGEST, n_states)
+        recipe = replace(recipe, block=block, factors=recipe.factors or block - 1 or 1)
     if data is None and method in ("rpni", "merge"):
         raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
     if method == "rpni" and not recipe.is_clean:
@@ -131,6 +145,51 @@ def learn(
         if saved is not None:
             write_learned(saved.folder, learned)
         return learned
+
+
+def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", seed: int = 0) -> Learned:
+    """Return the machine of a trained model that is an automaton (`Layer.is_finite`), with the verdict on it.
+
+    For one layer of one-hot columns over letters the machine is read from the heads and verified. For other models the
+    model itself is verified, on every word except the empty one, on which models are not trained.
+
+    Raises:
+        UnsupportedFormat: for a model with a layer that is not an automaton.
+        BudgetExceeded: if the machine has too many states.
+    """
+    begun = time.monotonic()
+    machine = MooreMachine.from_source(source) if isinstance(source, str) else source
+    examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
+    if not model.recurrences[0].has_maps or len(model.layers) > 1 or model.config.token_shift:
+        return _whole(model, LearningTarget(examples.machine, examples.sampler, examples.outputs), begun)
+    heads = heads_of(model)
+    batch = examples.evaluation_words(examples.fit(40), torch.Generator().manual_seed(seed))
+    candidate = fewest(observe(heads, batch, examples.alphabet, examples.outputs))
+    if candidate is None:
+        raise BudgetExceeded("the heads that determine the outputs reach too many states: train fewer or smaller ones")
+    verified = LearningTarget(examples.machine, examples.sampler, examples.outputs).judge(candidate.machine)
+    return Learned(
+        verified.model, verified.machine, verified.verdict, verified.scope, candidate.heads, model, (), 0, 1,
+        time.monotonic() - begun, candidate.faults, candidate.labels,
+    )  # fmt: skip
+
+
+def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
+    """Return the verdict on a network as a whole, with the machine that it is proved to be or that is extracted."""
+    if other := [
+        name_of(config)
+        for config, layer in zip(model.config.layers, model.recurrences, strict=True)
+        if not layer.is_finite(model.config.normalisation)
+    ]:
+        raise UnsupportedFormat(
+            f"layers of kind {', '.join(other)} under the column rule {model.config.normalisation!r} have states "
+            "without end: take normalisation='onehot', or a layer that is an automaton whatever its weights"
+        )
+    verdict = target.judge_network(model, empty_word=False)
+    machine = target.specification if isinstance(verdict, Proved) else extract(model)
+    heads = tuple(range(sum(layer.n_heads for layer in model.recurrences)))
+    scope = f"{target.scope}, the empty one excepted"
+    return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
 
 
 def _machine_or_data(source: Source, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
@@ -180,6 +239,10 @@ def _from_machine(
     report: Callable[[Record], None] | None,
 ) -> Learned:  # fmt: skip
     """Return the result of training on a machine's words, with the verdict against the machine itself."""
+    if recipe.is_whole:
+        whole = WholeRun(recipe, examples, target, n_states)
+        candidate = trained(whole, saved, report)
+        return learned_of(whole, candidate, candidate.machine, whole.attempt.model, whole.verdict, target.scope)
     refined, learned = None, target
     if recipe.suffixes:
         # Learn the machine with refined labels; the verdict is on the original letters and outputs.

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.layers import LAYERS
 from fsa2lrnn.reading import Allowed, check_fields, whole
 
+_HEADS = 12  # of layers other than blocks
 _REFINED = 1.5  # times the states of a machine in a block, if labels separate states
 _SMALL, _LARGE = (
     24,
@@ -29,12 +31,17 @@ class Recipe:
     Args:
         heads: the number of parallel automata; with blocks, usually one of them becomes the whole machine.
         block: the states per automaton. None for 3 times those of the machine (2 times if it has more than 24 states,
-            1.5 times with `suffixes`), at least 6; without a machine, for sizes that grow from start to start.
+            1.5 times with `suffixes`), at least 6; without a machine, for sizes that grow from start to start. For
+            other layers, how many numbers they exchange; None for the number of states, at most 8.
+        layer: "block", or one that is an automaton for all weights, such as "hard_reflections" (`Layer.is_finite`).
+            With blocks a single head has to be the machine; otherwise the whole network is verified, which requires a
+            machine as the source.
+        factors: the reflections per letter of a reflection layer; None for one less than the size.
         hidden: the hidden units of the read-out.
         suffixes: labels are refined by the outputs after suffixes of up to so many letters, and letters that act alike
             become one (`methods.refine`); 0 for neither. Each label then begins with a state of its own, the read-out
             learns slowly, and positions after the first error of a word do not count. This requires a machine as the
-            source, and correct labels of every word.
+            source, one layer of blocks, and correct labels of every word.
         rate, temperature: Adam's learning rate, and the temperature of the softmax in the backward pass.
         length, first_length: the word length grows from `first_length` to `length`.
         growth: the factor by which words grow, if all lengths are possible.
@@ -58,6 +65,8 @@ class Recipe:
 
     heads: _Count = 4
     block: _CountOrNone = None
+    layer: str = "block"
+    factors: _CountOrNone = None
     hidden: _Count = 64
     suffixes: Annotated[int, whole(0, _MOST)] = 0
     rate: _Positive = 0.03
@@ -84,8 +93,18 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_fields(self, "the recipe does not fit")
-        if self.suffixes and not self.is_clean:
-            raise UnsupportedFormat(f"the recipe does not fit: suffixes = {self.suffixes} refine correct labels")
+        if self.layer != "block" and not is_automaton(self.layer):
+            hard = ["block", *(name for name in LAYERS if is_automaton(name))]
+            raise UnsupportedFormat(f"the recipe does not fit: layer = {self.layer!r} must be one of {', '.join(hard)}")
+        if self.suffixes and (self.is_whole or not self.is_clean):
+            raise UnsupportedFormat(
+                f"the recipe does not fit: suffixes = {self.suffixes} refine correct labels of one layer of blocks"
+            )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole network is verified, not a single head."""
+        return self.layer != "block"
 
     @property
     def is_clean(self) -> bool:
@@ -109,6 +128,15 @@ class Recipe:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object of all settings."""
         return asdict(self)
+
+
+def is_automaton(layer: str) -> bool:
+    """Return whether this kind of layer is an automaton for all weights, under every column rule.
+
+    >>> is_automaton("hard_channels"), is_automaton("block"), is_automaton("index")
+    (True, False, False)
+    """
+    return layer in LAYERS and LAYERS[layer].is_finite("none") and not LAYERS[layer].Config.reads_letters
 
 
 def check_noise(noise: float | None, n_outputs: int) -> None:
@@ -138,6 +166,8 @@ def recipe_for(n_states: int | None, is_refined: bool = False, **changes: Any) -
     names = [field.name for field in fields(Recipe)]
     if unknown := sorted(set(changes) - set(names)):
         raise UnsupportedFormat(f"{', '.join(unknown)}: no such setting of a recipe, which has {', '.join(names)}")
+    if changes.get("layer", "block") != "block":
+        return Recipe(**{"heads": _HEADS, **changes})
     plain = {"noise": 0.0, "suffixes": n_states}
     if is_refined and n_states and all(changes.get(name, value) == value for name, value in plain.items()):
         return Recipe(**{"heads": 1, "suffixes": n_states, "rate": 0.1, "temperature": 1.0, **changes})

@@ -7,6 +7,8 @@ from fsa2lrnn.nn.gate import Gate
 from fsa2lrnn.nn.layer_checks import FalseDeclaration, check_layers
 from fsa2lrnn.nn.layers import (
     BlockLayerConfig,
+    HardChannelsConfig,
+    HardReflectionsConfig,
     HouseholderLayerConfig,
     IndexLayerConfig,
     Layer,
@@ -26,6 +28,8 @@ __all__ = [
     "check_layers",
     "BlockLayerConfig",
     "Gate",
+    "HardChannelsConfig",
+    "HardReflectionsConfig",
     "HouseholderLayerConfig",
     "IndexLayerConfig",
     "LRNNConfig",

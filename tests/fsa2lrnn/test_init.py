@@ -258,7 +258,7 @@ def test_a_verifier_loads_no_layer_that_it_does_not_verify():
     count, layers = done.stdout.splitlines()
     assert int(count) <= 110
     assert {name.rpartition(".")[2] for name in layers.split()} <= {
-        "base", "block", "householder_layer", "index",
+        "base", "block", "hard", "householder_layer", "index",
     }  # fmt: skip
 
 

@@ -28,8 +28,12 @@ from fsa2lrnn.verification.extraction import extract, output_numbers
 from verify.soundness import run as runs
 
 # A layer, the column rule, and options of the layer. These have finitely many states:
-_ONE_HOT: tuple[str, str, dict[str, object]] = ("block", "onehot", {})
-FINITE = (_ONE_HOT,) * 8
+FINITE: tuple[tuple[str, str, dict[str, object]], ...] = (
+    ("hard_slice", "none", {}), ("hard_deltaproduct", "none", {"writes": True}),
+    ("hard_deltaproduct", "none", {"writes": False}), ("hard_pd_ssm", "none", {"signs": True}),
+    ("hard_pd_ssm", "none", {}), ("hard_channels", "none", {}), ("hard_reflections", "none", {"factors": 2}),
+    ("block", "onehot", {}),
+)  # fmt: skip
 _STATE: dict[str, object] = {"reads": "state"}
 _KEYS = _STATE | {"conv": 0}
 OTHERS: tuple[tuple[str, str, dict[str, object]], ...] = (
@@ -38,7 +42,14 @@ OTHERS: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("kda", "none", _KEYS), ("gdn2", "none", _KEYS), ("mamba2", "none", _KEYS), ("mamba3", "none", _STATE),
     ("rwkv7", "none", _STATE | {"rank": 2}), ("pd_ssm", "none", _STATE), ("slice", "none", {}), ("mingru", "none", {}),
 )  # fmt: skip
-KINDS = (*FINITE, *FINITE, *OTHERS)
+KINDS = (
+    *FINITE,
+    *FINITE,
+    *FINITE[:3],
+    *FINITE[:3],
+    *FINITE[:3],
+    *OTHERS,
+)  # fmt: skip - most often what compares all pairs of numbers
 DTYPES = (*[torch.float32] * 5, torch.float64, torch.float16, torch.bfloat16)
 WAYS = ((1, 1), (2, 1), (3, 2), (64, 2))  # words at once, and threads
 _NOISE = 24  # hidden units that cancel
@@ -53,7 +64,7 @@ def drawn(seed: int) -> LRNN:
     name, rule, options = KINDS[seed % len(KINDS)]
     letters, outputs = (int(rng.choice([1, 2, 3], p=[0.1, 0.4, 0.5])) for _ in range(2))
     shape, kind = Shape(int(rng.integers(1, 3)), int(rng.integers(2, 4))), layer_named(name).Config
-    if name == "block":
+    if name in ("block", "hard_channels") or name.startswith("hard_"):
         options = options | {"gate": str(rng.choice(["relu", "relu", "relu", "table"]))}
     if "hidden" in kind.options():
         options = options | {"hidden": 3 * shape.width + _NOISE}

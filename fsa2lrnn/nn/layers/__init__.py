@@ -15,6 +15,15 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.layers import TRAINED, is_layer, trained_name
 from fsa2lrnn.nn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.nn.layers.block import BlockLayer, BlockLayerConfig
+from fsa2lrnn.nn.layers.hard import (
+    HardChannelsConfig,
+    HardChannelsLayer,
+    HardDeltaProductLayer,
+    HardPDSSMLayer,
+    HardReflectionsConfig,
+    HardReflectionsLayer,
+    HardSliceLayer,
+)
 from fsa2lrnn.nn.layers.householder_layer import HouseholderLayer, HouseholderLayerConfig
 from fsa2lrnn.nn.layers.index import IndexLayer, IndexLayerConfig
 from fsa2lrnn.reading import shown
@@ -92,6 +101,11 @@ LAYERS = LayerTable(
     {
         "block": BlockLayer,
         "householder": HouseholderLayer,
+        "hard_channels": HardChannelsLayer,
+        "hard_reflections": HardReflectionsLayer,
+        "hard_pd_ssm": HardPDSSMLayer,
+        "hard_deltaproduct": HardDeltaProductLayer,
+        "hard_slice": HardSliceLayer,
         "index": IndexLayer,
     }
 )
@@ -191,6 +205,10 @@ __all__ = [
     "BlockLayer",
     "BlockLayerConfig",
     "Columns",
+    "HardChannelsConfig",
+    "HardChannelsLayer",
+    "HardReflectionsConfig",
+    "HardReflectionsLayer",
     "HouseholderLayer",
     "HouseholderLayerConfig",
     "IndexLayer",

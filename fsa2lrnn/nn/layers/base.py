@@ -316,6 +316,31 @@ def maps_closed(A: Tensor, v: Tensor, mask: Tensor) -> bool:
     return bool((is_map | is_reset | is_channel_map).all())
 
 
+def exchanges_closed(A: Tensor, v: Tensor) -> bool:
+    """Return whether each of N transitions is a signed partial permutation that writes signs only to zero rows (T51).
+
+    A (N, H, b, b), v (N, H, b), with all entries −1, 0 or 1. Such transitions are closed under composition among
+    themselves, not together with those of `maps_closed`: 1 − x after −x leaves the set.
+
+    >>> import torch
+    >>> swap, erase = torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 0.0]])
+    >>> both, write = torch.stack([swap, erase])[:, None], torch.tensor([0.0, -1.0])
+    >>> exchanges_closed(both, torch.zeros(2, 1, 2)), exchanges_closed(both[1:], write[None, None])
+    (True, True)
+    >>> exchanges_closed(both, write.expand(2, 1, 2))
+    False
+    """
+    taken = A != 0
+    is_unit = ((A == 0) | (A == 1) | (A == -1)).all() and is_signed(v)
+    is_exchange = (taken.sum(-1) <= 1).all() and (taken.sum(-2) <= 1).all()
+    return bool(is_unit and is_exchange and not (taken.any(-1) & (v != 0)).any())
+
+
+def is_signed(x: Tensor) -> bool:
+    """Return whether all entries are −1, 0 or 1."""
+    return bool(((x == 0) | (x == 1) | (x == -1)).all())
+
+
 def is_scalar_channel(mask: Tensor) -> Tensor:
     """Return which blocks have size 1: (H, b) -> (H,)."""
     return mask.sum(-1) == 1

@@ -1,4 +1,4 @@
-"""Channels follow every letter and are the numbers they say; integer coordinates."""
+"""Channels follow every letter and are the numbers they say; integer coordinates; what hard channels compute."""
 
 import cmath
 import itertools

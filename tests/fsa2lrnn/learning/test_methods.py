@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import MooreMachine, equivalent, learn, zoo
-from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
-from fsa2lrnn.learning import Agreement, Recipe, patching
+from fsa2lrnn import LRNN, MooreMachine, compile_machine, equivalent, learn, load, represent, zoo
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
+from fsa2lrnn.learning import Agreement, Recipe, patching, then_prove
 from fsa2lrnn.learning.examples import FreshWords
 from fsa2lrnn.learning.judging import free_output, is_restricted, legal_part
 from fsa2lrnn.learning.patching import patch_table
@@ -75,6 +75,28 @@ def test_a_users_pairs_and_what_is_known_then():
     assert equivalent(merged.machine, target) is None
 
 
+def test_then_prove_judges_models_made_otherwise():
+    with pytest.raises(
+        UnsupportedFormat, match="layers of kind block under the column rule 'clip' have states without end"
+    ):
+        then_prove(compile_machine(zoo.sum_mod(3)), "task:sum_mod(3)")
+    model = compile_machine(zoo.sum_mod(3), normalisation="onehot")
+    assert then_prove(model, "task:sum_mod(3)").is_proved
+    wrong = LRNN(model.config)
+    wrong.load_state_dict(model.state_dict())
+    wrong.recurrences[0].set_map(1, 0, torch.tensor([1, 2, 1]))
+    assert isinstance(then_prove(wrong, "task:sum_mod(3)").verdict, Refuted)
+    found = learn("task:parity", layer="hard_channels")
+    again = then_prove(found.model, "task:parity")
+    assert again.is_proved
+    assert again.scope == "every word, the empty one excepted"
+    with torch.no_grad():
+        found.model.layers[0].transition.table.neg_()
+    wrong = then_prove(found.model, "task:parity")
+    assert isinstance(wrong.verdict, Refuted)
+    assert wrong.machine != zoo.parity()
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -109,12 +131,70 @@ def test_words_with_wrong_labels_are_merged_by_a_test():
         learn([((), 0), *pairs, *pairs[:1], (pairs[0][0], 2)], method="merge")
 
 
+@pytest.mark.long_cases("hard_reflections-task:sum_mod(2)")
+@pytest.mark.parametrize(
+    ("layer", "source"),
+    [
+        ("hard_channels", "task:parity"),
+        ("hard_channels", "task:flip_flop"),
+        ("hard_reflections", "task:sum_mod(2)"),
+        pytest.param("hard_reflections", "task:group(S3, transpositions)", marks=pytest.mark.slow),
+    ],
+)
+def test_the_trained_network_itself_is_proved(layer, source, tmp_path):
+    found = learn(source, layer=layer, folder=tmp_path)
+    assert found.is_proved
+    assert found.scope == "every word"
+    assert found.model is found.network
+    kept = load(tmp_path / "model.safetensors")
+    assert kept.config.layers == found.model.config.layers
+    assert isinstance(prove_equivalent(kept, found.machine), Proved)
+
+
+@pytest.mark.long
+def test_a_layer_that_cannot_be_the_machine_is_refuted():
+    found = learn("task:ab_star", layer="hard_channels", steps=40)
+    assert isinstance(found.verdict, Refuted)
+    found = learn("task:tomita(5)", layer="hard_channels", first_length=1, length=2, threshold=0.5)
+    refuted = [record["word"] for record in found.trail if record.get("event") == "refuted"]
+    assert refuted
+    assert found.is_proved
+
+
+def test_channels_and_data_by_their_family():
+    machine = MooreMachine([[1, 2, 1], [0, 1, 0]], [True, False, False])
+    assert represent(machine, "diagonal[-1,1]").answer == "no"
+    found = learn(machine, layer="hard_channels")
+    assert found.is_proved
+    assert found.verdict.pairs > machine.n_states  # several states of the network for one of the machine
+    with pytest.raises(UnsupportedFormat, match="layer = 'hard_channels' is proved as a whole, against a machine"):
+        learn([("ab", True), ("ba", False)], layer="hard_channels")
+    with pytest.raises(UnsupportedFormat, match="layer = 'lstm' must be one of block, hard_channels, hard_reflections"):
+        learn("task:parity", layer="lstm")
+
+
+@pytest.mark.usefixtures("out_of_time")
+def test_a_time_limit_ends_theory_training_and_judgement():
+    with pytest.raises(BudgetExceeded, match="every head reaches too many states to list them in time"):
+        learn("task:group(S3, transpositions)", layer="hard_reflections", seconds=0.1)
+
+
 def test_a_limit_of_the_caller_ends_a_run():
     def stop(_):
         raise OutOfTime("the caller's limit")
 
     with pytest.raises(OutOfTime, match="the caller's limit"):
         learn("task:sum_mod(7)", steps=60, report=stop)
+
+
+def test_heads_that_nothing_depends_on_stand_still_in_a_wide_network():
+    learned = learn("task:parity", layer="hard_channels", heads=24)
+    assert learned.is_proved
+    (event,) = [record for record in learned.trail if record.get("event") == "fewer heads"][-1:]
+    A, v = learned.network.recurrences[0].tables(learned.network.first_inputs())
+    alike = (A[:1] == A).flatten(2).all(-1) & (v == v[:1]).flatten(2).all(-1)
+    is_unread = (learned.network.readout.weights.W1.unflatten(-1, (24, -1)) == 0).all(-1).all(0)
+    assert (alike.all(0) & is_unread).sum() == event["still"] >= 20
 
 
 def words_of(machine, length=14):

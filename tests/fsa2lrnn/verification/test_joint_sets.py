@@ -11,6 +11,7 @@ from fsa2lrnn import MooreMachine, certify, check, compile_machine, falsify, zoo
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.nn.layers.block import BlockLayer
+from fsa2lrnn.nn.layers.hard import HardChannelsConfig
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Refuted
@@ -94,7 +95,7 @@ def test_every_connection_norm_and_shift_is_enclosed(connection, layer_norm, tok
 @pytest.mark.parametrize(
     "layers",
     [
-        (BlockLayerConfig((1, 1, 1, 1), 6, 5), BlockLayerConfig((3, 1), 6, 5)),
+        (HardChannelsConfig(4, hidden=6), BlockLayerConfig((3, 1), 6, 5)),
         (HouseholderLayerConfig(2, 2, 6, 5, 2, True), HouseholderLayerConfig(2, 2, 6, 5, 2)),
     ],
 )
