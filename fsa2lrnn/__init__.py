@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.learning.methods import learn
     from fsa2lrnn.nn.affine import Readout
     from fsa2lrnn.nn.checkpoint import load, save
+    from fsa2lrnn.nn.fla import wrap_fla
     from fsa2lrnn.nn.model import LRNN
     from fsa2lrnn.nn.wrapped import wrap
     from fsa2lrnn.repairing.least_change import repair
@@ -74,6 +75,7 @@ _HOME = {
     "save": "fsa2lrnn.nn.checkpoint",
     "train": "fsa2lrnn.training.train",
     "wrap": "fsa2lrnn.nn.wrapped",
+    "wrap_fla": "fsa2lrnn.nn.fla",
 }
 
 __all__ = [
@@ -106,6 +108,7 @@ __all__ = [
     "save",
     "train",
     "wrap",
+    "wrap_fla",
     "zoo",
 ]
 
