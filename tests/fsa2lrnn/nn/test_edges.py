@@ -111,7 +111,7 @@ def test_products_that_are_not_tables_are_bounded_beside_the_rounding_of_the_tab
     bounds = [layer.rounded_tables(RoundedNumbers(u, off, kind))[0].off for off in (torch.zeros_like(u), u.abs() / 4)]
     narrow, wide = (off[..., :4, :4] for off in bounds)  # off the last column, which is the start
     eye = torch.eye(4, dtype=torch.bool)
-    # The tables' own rounding counts, and the sum's: both grow with the weights, and the former with the inputs' bounds.
+    # The rounding of the tables counts, which grows with the bounds of the inputs, and that of the sum.
     assert (wide - narrow)[..., ~eye].max() > 0.1 * layer.vf_A.abs().max()
     assert narrow[..., ~eye].max() > 4 * kind.u * layer.vf_A.abs().max()
 
