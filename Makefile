@@ -78,7 +78,6 @@ coverage: $(READY) ## tests with branch coverage
 bench: $(READY)  ## measure scans, steps and machines on this CPU; then the tables of results
 	$(BIN)/python -m experiments.benchmarks.scans
 	$(BIN)/python -m experiments.benchmarks.steps
-	$(BIN)/python -m experiments.benchmarks.layers
 	$(BIN)/python -m experiments.readme
 
 table2: $(READY) ## Table 2 of the paper, whole, in runs/table2: days of one core; goes on where it stopped

@@ -155,7 +155,7 @@ def figure(texts: dict[str, str]) -> str:
 
     An arrow that follows from others is left out.
     """
-    from fsa2lrnn.draw.boxes import boxes
+    from experiments.boxes import boxes
 
     graph = nx.empty_graph(map(package_of, texts), create_using=nx.DiGraph)
     arrows = {(package_of(name), package_of(target)) for name, target in imports(texts, with_types=False).edges}

@@ -16,7 +16,7 @@ def learned() -> str:
         found = [row for row in models if row["task"] == task]
         failing = [row["failure"]["length"] for row in found if row["failure"]]
         same = sum(row["extraction"]["isomorphic"] for row in found)
-        least, _, dyadic = zip(*(row["repairs"] for row in found), strict=True) if found[0]["repairs"] else ((), (), ())
+        least, dyadic = zip(*(row["repairs"] for row in found), strict=True) if found[0]["repairs"] else ((), ())
         done = [repaired for repaired in least if repaired["refused"] is None]
         changes, by_dyadic = (
             [100 * repaired["change"]["A"] for repaired in several if repaired["refused"] is None]
@@ -59,11 +59,11 @@ def learned_models() -> str:
         at_500 = [x["last_position"]["accuracy"] for x in row["last_checkpoint"] if x["length"] in (499, 500)]
         failing = f"{row['failure']['length']:,}" if row["failure"] else "none found"
         same = "yes" if row["extraction"]["isomorphic"] else "no"
-        repairs = [_repair(repaired) for repaired in row["repairs"]] or ["–"] * 3
+        repairs = [_repair(repaired) for repaired in row["repairs"]] or ["–"] * 2
         accuracy = f"{at_500[0]:.3f}" if at_500 else "–"
         rows.append([name, accuracy, _number(row["certified"]), failing, same, *repairs])
-    heads = ["model", "right at 500", "proved ≤", "fails at", "extracted", "repair"]
-    return markdown([*heads, "repair, columns ≤ 1", "dyadic repair"], rows) + (
+    heads = ["model", "right at 500", "proved ≤", "fails at", "extracted", "repair", "dyadic repair"]
+    return markdown(heads, rows) + (
         "\nRepairs: relative change of A; the length up to which the repaired model is proved. Each was run on 500,000 "
         "random letters; its share of right outputs is shown if it made a mistake.\n"
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import learned_sizes, learning_tables, model_tables, results_io, script, tables
+from experiments import learning_tables, model_tables, results_io, script, tables
 from experiments.probes import tables as probe_tables
 from experiments.studies import atlas
 from experiments.studies.mlregtest import board
@@ -204,7 +204,6 @@ SECTIONS = {
     "runs": Section(tables.runs, ("training",)),
     "table2": Section(table2, ("table2", "training")),
     "table2_whole": Section(table2_whole, ("table2", "training")),
-    "layers": Section(tables.layers, ("bench_layers",)),
     "paper_speed": Section(tables.paper_speed, ("paper_speed",)),
     "sweep": Section(tables.sweep, ("sweep_families",)),
     "learned": Section(model_tables.learned, ("learned",)),
@@ -219,7 +218,6 @@ SECTIONS = {
     "steps": Section(tables.steps, ("bench_steps",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),
     "block_sizes": Section(model_tables.block_sizes, ("block_sizes",)),
-    "block_sizes_learned": Section(learned_sizes.table, ("sweep_block_sizes", "block_sizes")),
     "mlregtest_learned": Section(show_mlregtest.learned, ("mlregtest_learned",)),
     "mlregtest_classes": Section(show_mlregtest.classes, ("mlregtest_classes",)),
     "mlregtest_leaderboard": Section(board.layers, (board.NAME,)),
@@ -238,7 +236,6 @@ SECTIONS = {
 WRITERS = {
     "atlas": "studies.atlas --folder MLREGTEST",
     "bench_gpu": "benchmarks.gpu",
-    "bench_layers": "benchmarks.layers",
     "bench_scan_lengths": "benchmarks.scans",
     "bench_scans": "benchmarks.scans",
     "bench_steps": "benchmarks.steps",
@@ -258,7 +255,6 @@ WRITERS = {
     "probe_survey": "probes.survey --fla FOLDER --mamba FOLDER",
     "random_languages": "studies.random_languages",
     "released_table": "studies.released",
-    "sweep_block_sizes": "studies.sweeps block_sizes FOLDER",
     "sweep_families": "studies.sweeps families FOLDER",
     "table2": "studies.table2 FOLDER",
     "training": "studies.training FOLDER…",

@@ -95,23 +95,6 @@ def steps() -> str:
     return markdown(heads, rows) + facts(document, f"Batches of {document['results'][0]['batch']} words, float32")
 
 
-def layers() -> str:
-    """Return the times of steps of other published layers as multiples of ours."""
-    found = results_io.read("bench_layers")
-    rows = [
-        [
-            *(row["layer"], f"{row['words']:,}", f"{row['letters']:,}", row.get("of", "inputs")),
-            f"{row['milliseconds']['ours']:.2f}",
-            _times(row["plain_over_ours"]),
-        ]
-        for row in found["results"]["rows"]
-    ]
-    note = (
-        f"Forward and backward, float32, 64 wide, 64 states, {_threads(found['results']['threads'])}; medians of turns"
-    )
-    return markdown(["layer", "words", "letters", "reads", "ours, ms", "plain torch ÷ ours"], rows) + facts(found, note)
-
-
 def paper_speed() -> str:
     """Return the paper's speed comparison, on the CPU and, if measured, on a GPU."""
     text = _speed("paper_speed")

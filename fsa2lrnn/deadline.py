@@ -117,7 +117,8 @@ def limited(deadline: Deadline) -> Iterator[None]:
 TICK = 0.1
 _GRACE = 0.2  # seconds in which a step may end by itself, with a partial answer
 _NOT_INSIDE = ("<frozen importlib", __file__, contextmanager.__code__.co_filename, threading.__file__)
-_COMPILERS = ("numba.", "llvmlite.")  # their registries, once half filled, break each later call of a kernel
+# Registries of compilers, once half filled, break each later call of a kernel; numpy replaces an error in this module.
+_COMPILERS = ("numba.", "llvmlite.", "numpy._core._internal")
 
 
 def _may_tick() -> bool:

@@ -1,18 +1,15 @@
-"""Show results: short `repr`s, cards for notebooks, and HTML and SVG elements whose text is escaped."""
+"""Show results: short `repr`s, and HTML and SVG elements whose text is escaped."""
 
 from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import fields
 from html import escape
-from typing import Any, Protocol
+from typing import Any
 
 MOST = 200  # characters of a `repr`
-GOOD, BAD, OPEN, PLAIN = "#2f8f62", "#c2413f", "#b8860b", "#7a808a"  # proved, refuted, neither, no verdict
-_FIRST, _LAST = 10, 16  # letters shown of a long word, before the gap and up to the first wrong output
-_AFTER = 3  # letters shown behind it
 # Characters that XML forbids, that are invisible, or that reverse the text after them: controls except line feeds and
 # tabs, lone surrogates, marks of direction.
 _UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -53,7 +50,7 @@ class _Shorten(reprlib.Repr):
     def repr_Tensor(self, tensor: Any, _level: int) -> str:
         return f"tensor of shape {tuple(tensor.shape)}"
 
-    def repr_LRNN(self, _model: Any, _level: int) -> str:
+    def repr_LRNN(self, _model: object, _level: int) -> str:
         return "LRNN(…)"  # the text of a module has many lines
 
 
@@ -111,7 +108,7 @@ def visible(text: str, lines: bool = True) -> str:
     return shown if lines else shown.replace("\n", "\\n").replace("\t", "\\t")
 
 
-def card(title: str, rows: Iterable[tuple[str, str]], colour: str = PLAIN, *more: Markup) -> str:
+def card(title: str, rows: Iterable[tuple[str, str]]) -> str:
     """Return a titled table of facts as HTML with inline styles; the text of `title` and `rows` is escaped.
 
     >>> "1 &lt; 2" in card("claim", [("said", "1 < 2")])
@@ -127,7 +124,7 @@ def card(title: str, rows: Iterable[tuple[str, str]], colour: str = PLAIN, *more
     ]
     table = tag("table", tag("tbody", *cells), style="margin:4px 0;border:0") if cells else None
     head = tag("div", title, style="font-weight:600")
-    return tag("div", head, table, *more, style=f"border-left:4px solid {colour};padding:2px 0 2px 12px;margin:4px 0")
+    return tag("div", head, table, style="border-left:4px solid #7a808a;padding:2px 0 2px 12px;margin:4px 0")
 
 
 def blocks_text(sizes: Iterable[int]) -> str:
@@ -140,56 +137,3 @@ def blocks_text(sizes: Iterable[int]) -> str:
     blocks, channels = [size for size in sizes if size > 1], sizes.count(1)
     parts = [f"{len(blocks)} block{'s' if len(blocks) > 1 else ''} of {', '.join(map(str, blocks))}"] if blocks else []
     return " and ".join([*parts, *([f"{channels} channel{'s' if channels > 1 else ''}"] if channels else [])])
-
-
-class CounterexampleTrace(Protocol):
-    """The attributes of `fsa2lrnn.verdicts.Counterexample` that this module reads."""
-
-    @property
-    def word(self) -> Sequence[Hashable]: ...
-    @property
-    def wanted(self) -> Sequence[Hashable]: ...
-    @property
-    def given(self) -> Sequence[Hashable]: ...
-    @property
-    def counts(self) -> Sequence[bool] | None: ...
-    @property
-    def position(self) -> int: ...
-
-
-def failing(failure: CounterexampleTrace) -> Markup:
-    """Return a counterexample as an HTML table: letters, the machine's and the model's outputs, the first wrong marked.
-
-    Positions before and after the wrong output are left out of a long word.
-    """
-    wrong = failure.position - 1
-    counts = failure.counts or [True] * len(failure.word)
-
-    def row(title: str, values: Sequence[Hashable], marks: bool = False) -> Markup:
-        cells: list[Markup] = []
-        for k in _positions(len(failure.word), wrong):
-            style = None
-            if marks and k == wrong:
-                style = f"background:{BAD};color:#fff;font-weight:700"
-            elif marks and k is not None and not counts[k]:
-                style = "opacity:.5"
-            cells.append(tag("td", "⋯" if k is None else values[k], style=style))
-        return tag("tr", tag("th", title, scope="row"), *cells)
-
-    body = tag(
-        "tbody",
-        row("position", [str(k + 1) for k in range(len(failure.word))]),
-        row("letter", failure.word),
-        row("machine", failure.wanted),
-        row("model", failure.given, marks=True),
-    )
-    caption = "The word that the model gets wrong, letter by letter"
-    return tag("div", tag("table", body), style="overflow-x:auto", tabindex=0, role="region", aria_label=caption)
-
-
-def _positions(length: int, wrong: int) -> list[int | None]:
-    """Return the displayed positions, from 0, with None for a gap."""
-    end = min(length, wrong + 1 + _AFTER)
-    if end <= _FIRST + _LAST + _AFTER + 2:
-        return list(range(end))
-    return [*range(_FIRST), None, *range(wrong + 1 - _LAST, end)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn, cast
 
 from fsa2lrnn import symbols
-from fsa2lrnn.display import BAD, GOOD, OPEN, Brief, card, failing
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
 from fsa2lrnn.reading import read, shown
 
@@ -128,11 +128,6 @@ class Verdict(Brief):
     def __str__(self) -> str:
         """Return the verdict as one line of text."""
         return f"{self.kind}: {self.in_words()[0][1]}"
-
-    def _repr_html_(self) -> str:
-        colour = {"proved": GOOD, "accepted": GOOD, "refuted": BAD}.get(self.kind, OPEN)
-        failure: Counterexample | None = getattr(self, "failure", None)
-        return card(self.kind.capitalize(), self.in_words(), colour, *([failing(failure)] if failure else []))
 
 
 @dataclass(frozen=True)

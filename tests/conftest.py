@@ -94,9 +94,8 @@ def _registers():
 
 
 def _repeats():
-    """Whether an odd number of letters were equal to the one before, and the number of a's modulo 3: unequal blocks
-    in a layer. Two channels hold the last letter ("b", "c", or neither for "a"; "b" at the start); a block of 3
-    counts."""
+    """Whether an odd number of letters were equal to the one before, and the number of a's modulo 3: unequal blocks in
+    a layer. Two channels hold the last letter ("b", "c", or neither for "a"; "b" at the start); a block of 3 counts."""
 
     def step(state, letter):
         last, count, odd = state
@@ -109,13 +108,11 @@ def _repeats():
     equal = [([[0]], [15, 18]), ([[1], [15]], []), ([[2], [18]], [])]
     layers = [
         (
-            _ands(6, block[0], [([[0]], [], block[1])]),
-            _ands(6, [0] * 9, letters),
-            np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0]]),
-            (1, 1, 3),
+            _ands(6, block[0], [([[0]], [], block[1])]), _ands(6, [0] * 9, letters),
+            np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0]]), (1, 1, 3),
         ),
         (*(_ands(24, [c], [(*unit, [d]) for unit in equal]) for c, d in [(1, -2), (0, 1)]), np.array([[0]]), (1,)),
-    ]
+    ]  # fmt: skip
     votes = [([[6 + i]], [9], (i, False)) for i in range(3)] + [([[6 + i], [9]], [], (i, True)) for i in range(3)]
     return _stacked(machine, layers, True, votes), machine
 

@@ -1,4 +1,4 @@
-"""The package: versions, workflow, hooks, and the types of its public names."""
+"""The package and the README: version, contracts of imports, types of public names; the README does what it says."""
 
 import json
 import re
@@ -12,10 +12,11 @@ import pytest
 import yaml
 
 import fsa2lrnn
+from experiments import learning_tables, readme, results_io
+from tests.test_pages import Follower
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
 
 
 def test_the_version_is_the_same_everywhere():
@@ -24,36 +25,11 @@ def test_the_version_is_the_same_everywhere():
     assert {fsa2lrnn.__version__, PROJECT["version"], citation["version"], versions[0]} == {PROJECT["version"]}
 
 
-def test_the_workflow_runs_what_we_run():
-    """`on` is true to YAML 1.1."""
-    matrix = WORKFLOW["jobs"]["tests"]["strategy"]["matrix"]
-    said = {line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r"3\.\d+$", line)}
-    assert set(matrix["python"]) == said
-    assert min(said, key=lambda text: int(text.split(".")[1])) == PROJECT["requires-python"].removeprefix(">=")
-    assert {name.partition("-")[0] for name in matrix["os"]} == {"ubuntu", "macos"}
-    assert [step["run"] for step in WORKFLOW["jobs"]["tests"]["steps"] if "run" in step] == [".ci/run"]
-    assert set(WORKFLOW[True]) == {"push", "pull_request", "workflow_dispatch"}
-    assert WORKFLOW["permissions"] == {"contents": "read"}
-
-
 def test_packages_import_only_what_the_contracts_allow(capsys):
     """The contracts of `tool.importlinter` in pyproject.toml: the output of a failed test names the imports."""
     linter = pytest.importorskip("importlinter.cli")
     ended = linter.lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
     assert ended == 0, capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "path", [*ROOT.glob(".github/**/*.yml"), ROOT / ".pre-commit-config.yaml"], ids=lambda p: p.name
-)
-def test_a_file_of_settings_can_be_read(path):
-    assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)
-
-
-def test_hooks_are_those_of_the_environment():
-    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
-    assert local["repo"] == "local"
-    assert all(hook["language"] == "system" and hook["entry"].startswith(".venv/bin/") for hook in local["hooks"])
 
 
 CONSUMER = ROOT / "tests" / "consumer.py"
@@ -73,11 +49,80 @@ def test_a_users_file_is_read_as_it_says(tmp_path):
     found = {entry["range"]["start"]["line"] for entry in json.loads(ended.stdout)["generalDiagnostics"]}
     lines = CONSUMER.read_text(encoding="utf-8").splitlines()
     refused = {number for number, line in enumerate(lines) if line.endswith("# refused")}
-    assert len(refused) == 7
-    assert {lines[number] for number in found ^ refused} == set()
+    assert (len(refused), {lines[number] for number in found ^ refused}) == (7, set())
 
 
-def test_the_package_says_that_it_is_typed():
-    assert (ROOT / "fsa2lrnn" / "py.typed").exists()
-    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    assert "py.typed" in tools["setuptools"]["package-data"]["fsa2lrnn"]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+TITLES = "## S5 in a Hugging Face model, proved", "## The same in Python"
+BEFORE, EXPORTED, AFTER = re.split("|".join(TITLES), README)
+
+
+def test_the_example_prints_what_it_says_and_the_commands_work(call, tmp_path):
+    Follower(tmp_path, call).follow(BEFORE + AFTER)
+
+
+@pytest.mark.slow
+def test_the_export_can_be_loaded(call, tmp_path):
+    lines = [line for line in EXPORTED.splitlines() if line and not line.startswith("```")]
+    assert len(lines) <= 12
+    Follower(tmp_path, call).follow(EXPORTED)
+
+
+def test_its_numbers_are_those_of_the_results():
+    models = results_io.read("learned")["results"]["models"].values()
+    failing = sum(row["failure"] is not None for row in models)
+    repaired = [row["repairs"][-1] for row in models if row["repairs"]]
+    mlregtest = results_io.read("mlregtest_learned")["results"]["runs"]
+    rows = learning_tables.in_short().splitlines()[2:]
+    counts = re.findall(r"(\d+) of (\d+) \|", "\n".join(rows))
+    proved, runs = (sum(map(int, column)) for column in zip(*counts, strict=True))
+    answers, unknown = re.search(r"Of (\d+) answers: .*unknown (\d+)", readme.released()).groups()
+    for claim in (
+        f"all {len(models)} trained models",
+        f"found for {failing} ",
+        f"{sum('proved' in each for each in repaired)} of {len(repaired)} ",
+        f"{proved} of {runs} runs",
+        f"{sum(row['proved'] for row in mlregtest)} of {len(mlregtest)} languages",
+        f"of {answers} questions to seven external layers {unknown} remain open",
+    ):
+        assert claim in " ".join(README.split()), claim
+    (length,) = {
+        line["length"]
+        for line in results_io.read("training")["results"][0]["seeds"][0]["last_checkpoint"]
+        if line["length"] == 500 and line["last_position"]["accuracy"] == 1
+    }
+    assert f"right on 10,000 words of {length} letters" in " ".join(README.split())
+
+
+def test_the_make_targets_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"make ([a-z0-9-]+)", README):
+        assert f"\n{target}:" in makefile
+
+
+def test_every_dependency_has_its_reason():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = contributing.split("## Dependencies")[1]
+    rows = re.findall(r"^\| ([a-z][a-z0-9, -]*) \| ", section, re.MULTILINE)
+    assert set(", ".join(rows).split(", ")) - {"package", "extra"} == names(project["dependencies"])
+    extras = dict(re.findall(r"^\| `([a-z]+)` \| ([a-z0-9, -]*) \| ", section, re.MULTILINE))
+    wanted = project["optional-dependencies"]
+    assert {extra: set(row.split(", ")) for extra, row in extras.items()} == {
+        extra: names(wanted[extra]) for extra in wanted.keys() - {"dev"}
+    }
+    every, *others = wanted["dev"]
+    assert every == f"fsa2lrnn[{','.join(sorted(extras.keys() - {'wandb'}))}]"
+    assert all(name in section for name in names(others))
+
+
+def names(requirements):
+    return {re.split(r"[<>=;\[]", text)[0] for text in requirements}
+
+
+def test_links_lead_somewhere():
+    targets = re.findall(r"\]\(([^)#]+)", README)
+    assert len(targets) > 20
+    assert [target for target in targets if not target.startswith("https://") and not (ROOT / target).exists()] == []

@@ -100,13 +100,9 @@ class Follower:
         else:
             module = {"pytest": ["-m", "pytest", "-p", "no:cacheprovider"], "python": []}[command]
             ended = subprocess.run(
-                [sys.executable, *module, *arguments],
-                cwd=self.folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+                [sys.executable, *module, *arguments], cwd=self.folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
             code, out, err = ended.returncode, ended.stdout, ended.stderr
         assert code in ENDS[mark] | ({1} if self.is_untrained else set()), f"{line}: {out}{err}"
         assert lacking(out, wanted) is None, f"{line} printed\n{out}\nand nowhere: {lacking(out, wanted)}"

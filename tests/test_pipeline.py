@@ -160,19 +160,10 @@ DEEP_ZOO = ("random_dfa(12, 3, seed=2, minimal=true)", "dyck(2, 5)")
 
 
 @pytest.mark.long_cases(
-    "dyck(2, 3)",
-    "even_pair(5)",
-    "group(S5)",
-    "group(Z60)",
-    "mod_arith(3)",
-    "mod_arith(4, completion=register)",
-    "mod_arith(5)",
-    "mod_arith(5, completion=eager)",
-    "mod_arith(5, completion=register)",
-    "random_moore(8, 2, outputs=3, seed=3, minimal=true)",
-    "resettable_counter(5)",
-    "subtraction(5)",
-)
+    "dyck(2, 3)", "even_pair(5)", "group(S5)", "group(Z60)", "mod_arith(3)", "mod_arith(4, completion=register)",
+    "mod_arith(5)", "mod_arith(5, completion=eager)", "mod_arith(5, completion=register)",
+    "random_moore(8, 2, outputs=3, seed=3, minimal=true)", "resettable_counter(5)", "subtraction(5)",
+)  # fmt: skip
 @pytest.mark.parametrize(
     "name",
     [

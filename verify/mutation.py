@@ -43,7 +43,7 @@ DECLARED = {
     "starts_closed", "maps_closed", "exchanges_closed", "is_signed", "is_scalar_channel", "is_one_hot", "table_error",
 }  # fmt: skip
 SUITES = (
-    "checker", "families", "verification", "nn", "compile", "probes", "export/test_refusals.py",
+    "checker", "families", "verification", "nn", "compile", "probes", "export/test_refusals.py", "export/test_alike.py",
 )  # fmt: skip
 LEFT = ("survived", "uncovered")
 Record = dict[str, Any]  # a mutant and its fate, as JSON has it

@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from experiments import results_io, script
 from experiments.probes import kernels
-from fsa2lrnn.probes import OPERATORS, InexactKernel, assert_exact, shrink
+from fsa2lrnn.probes import OPERATORS, InexactKernel, assert_exact, diagnose
 from fsa2lrnn.probes.assertion import _cases
 from fsa2lrnn.probes.calls import Caller
 from fsa2lrnn.probes.cases import Case, expected
@@ -189,7 +189,7 @@ def examine(kernel: str, fault: str) -> dict[str, Any]:
 def main() -> None:
     """Inject every fault, count what is caught, write results/probe_mutants.json."""
     torch.set_num_threads(1)
-    shrink.SECONDS = 0.0  # the shortest word is of no interest here
+    diagnose.SECONDS = 0.0  # the shortest word is of no interest here
     console, rows = Console(width=180), dict[str, list[dict[str, Any]]]()
 
     def report(row: dict[str, Any]) -> dict[str, Any]:

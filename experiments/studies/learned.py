@@ -51,7 +51,7 @@ ACCURATE = 0.95  # at length 500, from which a model counts as one that has lear
 SHORT = 100  # letters
 SEARCH = Budget(seconds=120, words=1_000, length=5_000, periodic_words=0, random_words=0, width=16, rounds=24)
 PAIRS = 100_000  # the most joint states of a proof
-REPAIRS = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))  # columns and mode of each repair
+REPAIRS = ("least", "dyadic")  # the mode of each repair
 DEEP = 4e11  # the work that a model of several layers may take: of ModArith(5), all words of 9 letters
 
 
@@ -141,9 +141,8 @@ def judged(path: Path) -> dict[str, Any]:
         row |= {name: verdict.to_json()[name] for name in ("failure", "found_by", "is_shortest")}
     certificate = timed("certify", lambda: certify(model, machine, work=work, ignore=goal.ignored))
     row |= {"certified": certified_length(certificate), "memory": certificate.memory, "method": certificate.method}
-    for columns, mode in REPAIRS if model.is_switched else ():
-        name = f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"
-        repaired = timed(name, evaluate_repair, model, machine, columns, mode, work, goal.ignored)
+    for mode in REPAIRS if model.is_switched else ():
+        repaired = timed(f"repair {mode}", evaluate_repair, model, machine, mode, work, goal.ignored)
         row["repairs"].append(repaired.to_json())
     return row | {"seconds": seconds}
 
@@ -203,15 +202,13 @@ def summary(rows: dict[str, Any]) -> dict[str, Any]:
     ratios = [row["certified"] / row["failure"]["length"] for row in one_layer if row["failure"]]
     pairs = [row for row in one_layer if row["task"].startswith("task:even_pair") and _at(row, 500) >= ACCURATE]
     repairs: dict[str, Any] = {}
-    for i, (columns, mode) in enumerate(REPAIRS):
+    for i, mode in enumerate(REPAIRS):
         done = [row["repairs"][i] for row in one_layer if row["repairs"][i]["refused"] is None]
-        name = mode if columns == "keep" else f"{mode}, {columns}"
-        repairs[name] = {
+        repairs[mode] = {
             "models": len(one_layer),
             "repaired": len(done),
             "right_on_every_letter": sum(found["accuracy"] == 1 for found in done),
             "largest_change": max((found["change"]["A"] for found in done), default=None),
-            "columns_within_1": sum(found["column_norm_after"] <= 1 + 1e-6 for found in done),
             "proved_for_all_lengths": sum(
                 "proved" in found or found.get("certified") == "all lengths" for found in done
             ),
@@ -240,7 +237,7 @@ def _at(row: dict[str, Any], length: int) -> float:
 
 def table(rows: dict[str, Any]) -> Table:
     """Return a table with one line per model."""
-    shown = Table("model", "proved ≤", "fails at", "extracted", *(mode for _, mode in REPAIRS))
+    shown = Table("model", "proved ≤", "fails at", "extracted", *REPAIRS)
     for name, row in rows.items():
         failing = f"{row['failure']['length']:,}" if row["failure"] else "–"
         extracted = f"{row['extraction'].get('states', '–')}{'' if row['extraction']['isomorphic'] else ', another'}"

@@ -41,19 +41,6 @@ class Bound(Brief):
     complete: bool
     method: str
 
-    @property
-    def says(self) -> str:
-        """The bound as a sentence."""
-        if self.prime == 1 and self.complete:
-            return f"no word moves states round a cycle, so resets suffice ({self.method})"
-        if self.prime == 1:
-            return f"no bound found ({self.method})"
-        more = "" if self.complete else ", if not more,"
-        return (
-            f"words permute {self.image_size} states, in a group whose order {self.prime} divides, so in every cascade "
-            f"some component moves {self.prime} states{more} round a cycle ({self.method})"
-        )
-
 
 def prime_bound(machine: MooreMachine, max_sets: int = MAX_SETS) -> Bound:
     """Return a lower bound on the largest component of every cascade: a prime that divides the order of a group.

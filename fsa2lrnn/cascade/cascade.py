@@ -38,7 +38,6 @@ class Component(Brief):
         layer: its layer, from 0; it reads lower layers only.
         keys: the number of the letter and the states read that select each map, int (R, 1 + |reads|).
         maps: the maps, each with the next state of every state, int (R, m).
-        name: the meaning of its states, from the machine's labels.
 
     Raises `InvalidMachine` naming the first broken invariant.
     """
@@ -49,7 +48,6 @@ class Component(Brief):
     layer: int
     keys: np.ndarray
     maps: np.ndarray
-    name: str = ""
 
     def __post_init__(self) -> None:
         if self.keys.shape != (len(self.maps), 1 + len(self.reads)) or self.maps.shape[1:] != (self.n_states,):
@@ -129,11 +127,6 @@ class Cascade(Brief):
         for name, value in zip(("states", "delta", "image"), self._explore(), strict=True):
             value.flags.writeable = False
             object.__setattr__(self, name, value)
-
-    def _repr_svg_(self) -> str:
-        from fsa2lrnn.cascade.description import to_svg
-
-        return to_svg(self)
 
     @property
     def n_layers(self) -> int:

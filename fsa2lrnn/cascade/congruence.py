@@ -45,15 +45,6 @@ def meet(p: np.ndarray, *others: np.ndarray) -> np.ndarray:
     return p
 
 
-def is_finer(p: np.ndarray, q: np.ndarray) -> bool:
-    """Return whether every block of p lies in a block of q, also for equal partitions.
-
-    >>> is_finer(np.array([0, 1, 2]), np.array([0, 1, 1])), is_finer(np.array([0, 1, 1]), np.array([0, 1, 2]))
-    (True, False)
-    """
-    return bool(np.array_equal(meet(p, q), p))
-
-
 def closure(maps: np.ndarray, pairs: np.ndarray | Sequence[tuple[int, int]]) -> np.ndarray:
     """Return the finest congruence in which the two states of every pair, (m, 2), share a block.
 

@@ -37,7 +37,6 @@ class Cover:
         image: the state of the covered machine that each state represents, int (N,).
         values: the coordinates of each state, int (N, C), −1 where free.
         levels: the level of each coordinate.
-        names: the meaning of each coordinate, "" if unknown.
 
     Raises `InvalidMachine` if the shapes do not fit.
     """
@@ -46,7 +45,6 @@ class Cover:
     image: np.ndarray
     values: np.ndarray
     levels: tuple[int, ...]
-    names: tuple[str, ...]
 
     def __post_init__(self) -> None:
         n, n_coordinates = self.values.shape
@@ -55,8 +53,8 @@ class Cover:
                 f"a cover's values {self.values.shape} ask for image ({n},) and delta (k, {n}), not "
                 f"{self.image.shape} and {self.delta.shape}"
             )
-        if not len(self.levels) == len(self.names) == n_coordinates:
-            raise InvalidMachine(f"{n_coordinates} coordinates have {len(self.levels)} levels, {len(self.names)} names")
+        if len(self.levels) != n_coordinates:
+            raise InvalidMachine(f"{n_coordinates} coordinates have {len(self.levels)} levels")
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -82,9 +80,9 @@ def assemble(machine: MooreMachine, cover: Cover, reads_now: bool = False) -> Ca
         BudgetExceeded: if the cover is too large, or the cascade reaches too many joint states.
 
     >>> mod4 = MooreMachine([[1, 2, 3, 0]], range(4))
-    >>> bits = Cover(mod4.delta, np.arange(4), np.array([[0, 0], [1, 0], [0, 1], [1, 1]]), (0, 1), ("low", "high"))
-    >>> [(c.name, c.kind, c.reads, c.layer) for c in assemble(mod4, bits).components]
-    [('low', 'permutation', (), 0), ('high', 'permutation', (0,), 1)]
+    >>> bits = Cover(mod4.delta, np.arange(4), np.array([[0, 0], [1, 0], [0, 1], [1, 1]]), (0, 1))
+    >>> [(c.kind, c.reads, c.layer) for c in assemble(mod4, bits).components]
+    [('permutation', (), 0), ('permutation', (0,), 1)]
     """
     work = cover.delta.size * len(cover.levels) ** 2
     if work > _MAX_WORK:
@@ -117,7 +115,6 @@ def constant_coordinates(cover: Cover) -> Cover:
         cover,
         values=cover.values[:, chosen],
         levels=tuple(cover.levels[i] for i in chosen),
-        names=tuple(cover.names[i] for i in chosen),
     )
 
 
@@ -147,7 +144,7 @@ def _component(cover: Cover, i: int, reads_now: bool) -> Component:
         if smaller is not None and _virtues(table.maps) <= _virtues(smaller.maps):
             reads, table = fewer, smaller
     start = max(0, int(cover.values[0, i]))
-    return Component(size, start, tuple(reads), 0, table.keys, _complete(table.maps), cover.names[i])
+    return Component(size, start, tuple(reads), 0, table.keys, _complete(table.maps))
 
 
 def _moves(cover: Cover, i: int, reads_now: bool) -> np.ndarray:

@@ -8,18 +8,17 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from fsa2lrnn.automata.language import minimise, share_cells
+from fsa2lrnn.automata.language import minimise, reachable_table, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cascade.bound import Bound, prime_bound
 from fsa2lrnn.cascade.cascade import Cascade, Component, Cost
 from fsa2lrnn.cascade.congruence import lattice, meet
 from fsa2lrnn.cascade.coordinates import Cover, assemble
-from fsa2lrnn.cascade.description import to_svg
+from fsa2lrnn.cascade.group_cover import group_cover, regular
 from fsa2lrnn.cascade.holonomy import holonomy
-from fsa2lrnn.cascade.labels import block_size
+from fsa2lrnn.cascade.labels import block_size, index, labels
 from fsa2lrnn.cascade.layering import layering, thin
-from fsa2lrnn.cascade.refine import fibre_code
-from fsa2lrnn.cascade.split import MAX_CHAINS, congruence_coordinates, field_layers, field_names, split_large
+from fsa2lrnn.cascade.refine import component_maps, fibre_code, refine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
@@ -88,9 +87,6 @@ class Decomposition(Brief):
     bound: Bound
     candidates: tuple[CascadeCandidate, ...]
 
-    def _repr_svg_(self) -> str:
-        return to_svg(self.cascade)
-
     @property
     def largest_permuted(self) -> int:
         """The number of states of the largest component that is not a reset, to which the bound applies; 1 if none."""
@@ -116,8 +112,8 @@ class CascadeSearch:
 
     >>> from fsa2lrnn.automata import zoo
     >>> search = CascadeSearch(zoo.even_pair(5))
-    >>> search.cheapest(counted=False).cost.units, search.cheapest().cost.units > 0
-    (0, True)
+    >>> search.cheapest().cost.units > 0
+    True
     """
 
     def __init__(
@@ -133,11 +129,8 @@ class CascadeSearch:
         self._largest = LARGEST_BLOCK if max_block is None else max_block
         self._units, self._counted, self._deadline = units, dict[int, int | NotExact](), deadline
 
-    def cheapest(self, below: int | None = None, counted: bool = True) -> Decomposition:
-        """Return the cheapest cascade; raise `NoCascade` if none qualifies, or none costs less than `below`.
-
-        `counted`: whether hidden units are part of the cost; to count them may take seconds for many keys.
-        """
+    def cheapest(self, below: int | None = None) -> Decomposition:
+        """Return the cheapest cascade; raise `NoCascade` if none qualifies, or none costs less than `below`."""
         candidates: list[CascadeCandidate] = []
         best: tuple[Cost, Cascade] | None = None
         for number, (how, cascade) in enumerate(self._built):
@@ -149,7 +142,7 @@ class CascadeSearch:
             if limits and least.total >= min(limits):
                 candidates.append(CascadeCandidate(how, None, f"costs at least {least.explain()}"))
                 continue
-            units = self._count(number, cascade) if counted else 0
+            units = self._count(number, cascade)
             if isinstance(units, NotExact):
                 candidates.append(CascadeCandidate(how, None, str(units)))
                 continue
@@ -249,7 +242,6 @@ def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[
     """
     seen: set[bytes] = set()
     for how, layers in _layerings(machine, largest):
-        names = field_names(machine, layers)
         for order in (0,) if token_shift else (0, 1, -1):
             values, levels = congruence_coordinates(machine.delta, layers, order)
             key = np.vstack([values, levels]).tobytes()
@@ -257,12 +249,12 @@ def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[
                 seen.add(key)
                 gauge = f", forgetful letters first ({order:+})" if order else ""
                 states = np.arange(machine.n_states)  # the start first, since the machine is minimal
-                yield how + gauge, partial(Cover, machine.delta, states, values, levels, names)
+                yield how + gauge, partial(Cover, machine.delta, states, values, levels)
     yield "holonomy", partial(holonomy, machine.delta, machine.start, max_chains=MAX_CHAINS)
 
 
 def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]]:
-    """Return the layerings worth building, from names of the machine's fields, then the cheapest by estimate."""
+    """Return the layerings worth building, the cheapest by estimate."""
     maps, plans = machine.delta, dict[bytes, tuple[str, Layering]]()
     if machine.n_states == 1:
         return [("one state", [[np.zeros(1, np.int64)]])]
@@ -275,9 +267,7 @@ def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]
             # A machine without a useful congruence is left to holonomy.
             if len(layers) > 1 or all(block_size(maps, nothing, tau) <= largest for tau in layers[0]):
                 plans.setdefault(key, (title, layers))
-    cheapest = sorted(plans.values(), key=lambda plan: _estimate(maps, plan[1]))[:LAYERINGS_BUILT]
-    named = field_layers(machine)
-    return [*([("fields of the labels", named)] if named else []), *cheapest]
+    return sorted(plans.values(), key=lambda plan: _estimate(maps, plan[1]))[:LAYERINGS_BUILT]
 
 
 def _bounds(largest: int) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -313,3 +303,94 @@ def _all_letters(cascade: Cascade, machine: MooreMachine, kind: np.ndarray) -> C
         keys[:, 0] = np.repeat(np.arange(len(kind)), [len(r) for r in rows])
         components.append(replace(component, keys=keys, maps=component.maps[np.concatenate(rows)]))
     return Cascade(machine, tuple(components), cascade.reads_now)
+
+
+MAX_CHAINS = 20_000  # of a holonomy decomposition; a cascade with more joint states is too expensive
+GROUP_ORDER = 200  # of the largest group whose subgroups are enumerated
+
+
+def split_large(cascade: Cascade, largest: int) -> Cascade:
+    """Return a cascade of the same machine, with components split until no block is larger than `largest`.
+
+    Raises:
+        NotExpressible: if neither method splits some component.
+        BudgetExceeded: if a holonomy decomposition or the cascade outgrows its limits.
+    """
+    while (i := _too_large(cascade, largest)) is not None:
+        cover = _split(cascade, i, largest)
+        cascade = assemble(cascade.machine, refine(cascade, i, cover))
+    return cascade
+
+
+def congruence_coordinates(
+    maps: np.ndarray, layers: list[list[np.ndarray]], order: int = 0
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return layers of congruences as coordinates of the states: values (n, C), −1 where free, and levels (C,).
+
+    Args:
+        maps: the maps of the letters, int64 (k, n).
+        layers: congruences by layer, as `layering` returns them.
+        order: 0 for labels that many letters leave unchanged. With 1 or −1, the letters that merge blocks of the lower
+            layers take precedence, those that merge most first or last, so that they need not read these layers.
+    """
+    context = np.zeros(maps.shape[1], np.int64)
+    columns, levels = list[np.ndarray](), list[int]()
+    for level, layer in enumerate(layers):
+        first = _forgetful(maps, context)[::order] if order else ()
+        for congruence in layer:
+            columns.append(labels(maps, context, congruence, first))
+            levels.append(level)
+        context = meet(context, *layer)
+    return np.stack(columns, axis=1), tuple(levels)
+
+
+def _forgetful(maps: np.ndarray, context: np.ndarray) -> tuple[int, ...]:
+    n_blocks = int(context.max()) + 1
+    lost = [n_blocks - len(np.unique(context[row])) for row in maps]
+    return tuple(a for a in sorted(range(len(maps)), key=lambda a: (-lost[a], a)) if lost[a])
+
+
+def _too_large(cascade: Cascade, largest: int) -> int | None:
+    sizes = [max(component.block_sizes) for component in cascade.components]
+    return next((i for i, size in enumerate(sizes) if size > largest), None)
+
+
+def _split(cascade: Cascade, i: int, largest: int) -> Cover:
+    """Return a cover of component i by components of at most `largest` states.
+
+    It is split by its congruences if these suffice. Otherwise a general component is split by holonomy, and a
+    permutation one through the regular action of its group, which has a congruence for every subgroup.
+    """
+    component = cascade.components[i]
+    maps, _ = component_maps(cascade, i)
+    layers = layering(maps, lattice(maps), largest)
+    if _fits(maps, layers, largest):
+        values, levels = congruence_coordinates(maps, layers)
+        states, delta = reachable_table(maps, component.start)
+        return Cover(delta, states, values[states], levels)
+    if component.kind == "general":
+        return holonomy(maps, component.start, max_chains=MAX_CHAINS)
+    try:
+        elements, left = regular(maps, GROUP_ORDER)
+    except BudgetExceeded as error:
+        raise NotExpressible(
+            f"a component of {component.n_states} states has no congruence with components of at most {largest} "
+            f"states, and {error}"
+        ) from None
+    layers = layering(left, lattice(left), largest)
+    if not _fits(left, layers, largest):
+        raise NotExpressible(
+            f"a component's group of order {len(elements)} on {component.n_states} states needs a block of more than "
+            f"max_block = {largest} states"
+        )
+    values, levels = congruence_coordinates(left, layers)
+    return group_cover(maps, component.start, elements, values, levels)
+
+
+def _fits(maps: np.ndarray, layers: list[list[np.ndarray]], largest: int) -> bool:
+    context = np.zeros(maps.shape[1], np.int64)
+    for layer in layers:
+        if any(index(context, congruence) > largest for congruence in layer):
+            return False
+        context = meet(context, *layer)
+    return True

@@ -90,11 +90,10 @@ def group_cover(
         elements[g, x],
         np.column_stack([coordinates[g], np.unique(x, return_inverse=True)[1].reshape(-1)]),
         (*levels, max(levels, default=-1) + 1),
-        ("",) * (len(levels) + 1),
     )
     if (x != start).any():
         return cover
-    return Cover(delta, cover.image, cover.values[:, :-1], cover.levels[:-1], cover.names[:-1])
+    return Cover(delta, cover.image, cover.values[:, :-1], cover.levels[:-1])
 
 
 def _permutes(maps: np.ndarray) -> np.ndarray:

@@ -54,8 +54,7 @@ def holonomy(maps: np.ndarray, start: int, max_sets: int = MAX_SETS, max_chains:
     image = tiling.ends(chains)
     component, candidates = map_kernels.components(delta.T.copy()), np.flatnonzero(image == start)
     order, delta = reachable_table(delta, int(candidates[component[candidates].argmin()]))
-    names = tuple(f"tile at height {h}" for h in range(chains.shape[1], 0, -1))
-    cover = Cover(delta, image[order], _renumbered(chains[order]), tuple(range(len(names))), names)
+    cover = Cover(delta, image[order], _renumbered(chains[order]), tuple(range(chains.shape[1])))
     return constant_coordinates(cover)
 
 

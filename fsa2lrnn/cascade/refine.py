@@ -47,13 +47,11 @@ def refine(cascade: Cascade, i: int, cover: Cover) -> Cover:
     others = [j for j in range(len(cascade.components)) if j != i]
     span = 1 + max(cover.levels)
     layers = [component.layer for component in cascade.components]
-    name = cascade.components[i].name
     return Cover(
         delta,
         cascade.image[joint],
         np.concatenate([cascade.states[joint][:, others], cover.values[sub]], axis=1),
         (*(layers[j] * span for j in others), *(layers[i] * span + level for level in cover.levels)),
-        (*(cascade.components[j].name for j in others), *(name for _ in cover.levels)),
     )
 
 
@@ -90,7 +88,6 @@ def fibre_code(cascade: Cascade) -> Cover:
         cascade.image[joint],
         values,
         tuple(component.layer for component in cascade.components),
-        tuple(component.name for component in cascade.components),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fsa2lrnn.cli import console, options, sources
-from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import UnsupportedFormat
 
 if TYPE_CHECKING:
@@ -41,10 +41,8 @@ def certify(
     Outputs that the model lacks do not count, nor does that of the empty word. The exit code is 1 if no letter is
     certified, or the certificate is refused.
     """
-    if check is not None and (memory, seconds, output) != (None, None, None):
-        raise UnsupportedFormat(
-            "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"
-        )
+    if check is not None and (memory, output) != (None, None):
+        raise UnsupportedFormat("--check checks a certificate that is there: it goes without --memory and -o")
     options.check_output(output, "a certificate", ".json")
     if (folder := sources.exported_folder(model)) is not None:
         typed = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet)}"
@@ -54,7 +52,8 @@ def certify(
         )
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
     if check is not None:
-        code = _check(network, machine, check, as_json)
+        with limited(Deadline.of(seconds)):
+            code = _check(network, machine, check, as_json)
     else:
         arguments = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
         code = _certify(model, arguments, network, machine, memory, seconds, output, as_json)
@@ -67,7 +66,8 @@ def _certify(
     output: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Certify a model, print what is proved, and return the exit code; `arguments` is MODEL and SOURCE as given."""
-    from fsa2lrnn.cli import evidence, typed
+    from fsa2lrnn.cli import evidence
+    from fsa2lrnn.symbols import word_text
     from fsa2lrnn.verification.certify import SearchCutShort
     from fsa2lrnn.verification.certify import certify as certify_model
     from fsa2lrnn.verification.exactness import may_close
@@ -90,7 +90,7 @@ def _certify(
         limit = [] if cut is None else [("time limit", cut)]
         rows = evidence.certificate_rows(certificate, certificate.scope)
         if failing is not None:
-            word = typed.shown(failing.word, machine.alphabet)
+            word = word_text(failing.word, machine.alphabet)
             rows.insert(1, ("exact", f"no greater length can be proved: the model is wrong on {word}"))
         console.facts(title, [*rows, *limit, saved])
         if certificate.horizon and failing is None and may_close(network):
@@ -112,7 +112,8 @@ def _failing_next(network: LRNN, machine: MooreMachine, horizon: int | None, sec
 def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> int:
     """Check a certificate of a model and a machine, print whether it is accepted, and return the exit code."""
     from fsa2lrnn.automata.language import equivalent
-    from fsa2lrnn.cli import evidence, typed
+    from fsa2lrnn.cli import evidence
+    from fsa2lrnn.symbols import word_text
     from fsa2lrnn.verification.certificate import Certificate
     from fsa2lrnn.verification.check import CertificateRefused
     from fsa2lrnn.verification.check import check as check_certificate
@@ -121,7 +122,7 @@ def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> i
     why, scope = None, certificate.scope
     try:
         if (word := equivalent(machine, certificate.machine)) is not None:
-            difference = typed.shown(word, machine.alphabet) or "no letters"
+            difference = word_text(word, machine.alphabet) or "no letters"
             raise CertificateRefused(f"it is of another machine: they differ after {difference}")
         scope = check_certificate(certificate, network, options.LACKED).scope
     except CertificateRefused as error:

@@ -17,7 +17,6 @@ from fsa2lrnn.cli.options import (
     JsonOption,
     LayersOption,
     LengthsOption,
-    MaxTokensOption,
     SecondsOption,
     WordsOption,
     check_output,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.symbols import Alphabet
     from fsa2lrnn.verdicts import Refuted, Undecided
 
+_LETTERS = 2_000_000  # the most per length; long words are evaluated in smaller numbers
 _SHOWN_WORD = 72  # the most characters of a counterexample in a row
 _ARGUMENTS = f"trained models ({MODEL_SUFFIX}), then what they should compute: {SOURCE}"
 
@@ -37,7 +37,6 @@ def compare(
     arguments: Annotated[list[str], typer.Argument(metavar="MODEL… SOURCE", help=_ARGUMENTS)],
     lengths: LengthsOption = "40,100,500,5000,50000",
     words: WordsOption = 10_000,
-    max_tokens: MaxTokensOption = 2_000_000,
     seconds: SecondsOption = 20.0,
     plot: Annotated[Path | None, typer.Option(help="write a chart of accuracy over length (.svg .png .pdf)")] = None,
     layers: LayersOption = None,
@@ -61,7 +60,7 @@ def compare(
 
     if plot is not None:
         comparison.matplotlib()  # before minutes of work
-    document = comparison.compare(source, networks, **evaluated, letters=max_tokens)
+    document = comparison.compare(source, networks, **evaluated, letters=_LETTERS)
     document["verdicts"] = {}
     for name, network in networks.items():
         if (reason := network.not_causal) is not None:  # no prefix has an output of its own
@@ -85,12 +84,12 @@ def compare(
 
 def counterexample_text(verdict: Refuted | Undecided, alphabet: Alphabet) -> str:
     """Return the result of a counterexample search in one line."""
-    from fsa2lrnn.cli.typed import shown
+    from fsa2lrnn.symbols import word_text
     from fsa2lrnn.verdicts import Refuted
 
     if not isinstance(verdict, Refuted):
         return f"none found among {'; '.join(search.what for search in verdict.searches)}"
-    word = shortened(shown(verdict.word, alphabet), _SHOWN_WORD)
+    word = shortened(word_text(verdict.word, alphabet), _SHOWN_WORD)
     short = ", the shortest there is" if verdict.is_shortest else ""
     return f"{counted(verdict.position, 'letter')}{short}: {word} ({verdict.found_by})"
 

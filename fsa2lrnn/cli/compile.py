@@ -17,11 +17,9 @@ def compile_(
         options.Form,
         typer.Option(help="one layer of one-hot blocks, a cascade of small blocks, or the cheaper of the two"),
     ] = "onehot",
-    max_block: options.MaxBlockOption = None,
-    token_shift: options.TokenShiftOption = True,
-    layout: Annotated[
-        options.Layout, typer.Option(help="dense weights or an index table; auto: dense to 64 states")
-    ] = "auto",
+    max_block: Annotated[
+        int | None, typer.Option(min=1, help="the largest block; by default no limit for one layer, 8 for a cascade")
+    ] = None,
     dtype: Annotated[options.Dtype, typer.Option(help="arithmetic of the model")] = "float32",
     normalisation: Annotated[
         options.Normalisation,
@@ -36,13 +34,15 @@ def compile_(
     options.check_model(output)
     machine = sources.read_machine(source, completion, alphabet)
 
+    import torch
+
     from fsa2lrnn.cli import evidence
     from fsa2lrnn.compile import compile_with_reason
     from fsa2lrnn.compile.lower import lower
     from fsa2lrnn.nn.checkpoint import save
 
-    recurrence, why = compile_with_reason(machine, form, max_block, token_shift, layout)
-    model = lower(recurrence, sources.torch_dtype(dtype), normalisation, p)
+    recurrence, why = compile_with_reason(machine, form, max_block)
+    model = lower(recurrence, getattr(torch, dtype), normalisation, p)
     if output is not None:
         save(model, output)
     if as_json:

@@ -99,7 +99,7 @@ err = _Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 Document = dict[str, Any]  # a JSON object, whose parts may be objects too
 _LONGEST = 2_000  # the most characters of an error message
 # Keywords of Python that messages name, and the options that stand for them; some are those of `convert` alone.
-_KEYWORDS = ("completion", "alphabet", "form", "token_shift", "max_block", "max_states", "method", "mode", "columns")
+_KEYWORDS = ("completion", "alphabet", "form", "max_block", "max_states", "method", "mode")
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in (*_KEYWORDS, "anyway")}
 _OPTIONS |= {"seconds": "--max-seconds", "noise": "--label-noise"}
 _OF_CONVERT = {name: f"--{name.replace('_', '-')}" for name in ("kind", "separator", "whole_labels", "acceptor")}

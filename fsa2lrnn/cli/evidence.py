@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from fsa2lrnn import symbols
-from fsa2lrnn.cli import console, typed
+from fsa2lrnn.cli import console
 from fsa2lrnn.cli.console import markup
 from fsa2lrnn.display import blocks_text
 from fsa2lrnn.errors import counted
@@ -41,7 +41,7 @@ def verdict_text(
             f"other can be reached\n  covered: {markup(str(verdict.covers))}{where}"
         )
     if isinstance(verdict, Refuted):
-        word = markup(typed.shown(verdict.word, alphabet)) or "the empty word"
+        word = markup(symbols.word_text(verdict.word, alphabet)) or "the empty word"
         checked, long = (counted(n, "letter") for n in (verdict.checked_length, len(verdict.word)))
         short = "on no shorter word" if verdict.is_shortest else f"on none of at most {checked}"
         short += f" ({verdict.found_by})" if verdict.searches else ""
@@ -113,8 +113,6 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
 def repair_rows(facts: console.Document) -> list[tuple[str, str]]:
     """Return the changes of a repair and the guarantees for its model, from its JSON, as names and values."""
     rows = [("change", f"{100 * facts['change']['A']:.1f} % of A, {100 * facts['change']['v']:.1f} % of v")]
-    norms = f"{facts['column_norm_before']:.3f} before, {facts['column_norm_after']:.3f} after"
-    rows.append((f"largest column {facts['p']:g}-norm", norms))
     if "proved" in facts:
         proved = facts["proved"]
         how = f"{counted(proved['joint_states'], 'joint state')} closed, bit for bit, {proved['covered']}"
@@ -137,10 +135,9 @@ def extraction_json(evidence: Extraction) -> console.Document:
 def extraction_rows(evidence: console.Document) -> list[tuple[str, str]]:
     """Return the evidence for an extracted machine as names and values."""
     held_out = evidence["held_out"]
-    unit = "queries" if evidence["method"] == "lstar" else "words"
     agreement = f"{100 * held_out['agreement']:.2f} % of {held_out['words']} random words"
     return [
-        ("found by", f"{evidence['method']}: {evidence['prefixes']:,} {unit}, {evidence['suffixes']:,} suffixes"),
+        ("found by", f"{evidence['prefixes']:,} words, {evidence['suffixes']:,} suffixes"),
         ("held out", f"agrees on {agreement} of {held_out['length']} letters"),
     ]
 

@@ -1,4 +1,4 @@
-"""`fsa2lrnn explain`: the algebra of an automaton, families and layers that represent it, costs, and a cascade."""
+"""`fsa2lrnn explain`: the algebra of an automaton, families and layers that represent it, and costs."""
 
 from __future__ import annotations
 
@@ -41,10 +41,6 @@ def explain(
         typer.Option(metavar="NAME", help="decide only whether stacks of this layer can represent it; repeatable"),
     ] = None,
     certificates: Annotated[Path | None, typer.Option(help="write each answer's certificate into this folder")] = None,
-    max_block: options.MaxBlockOption = None,
-    draw: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="draw the cascade into this file (.svg, or .dot .gv)")
-    ] = None,
     completion: options.CompletionOption = None,
     alphabet: options.AlphabetOption = None,
     max_seconds: Annotated[
@@ -52,20 +48,19 @@ def explain(
         typer.Option(
             "--max-seconds",
             min=0.1,
-            help="time limit for the layers and the cascade; what is not decided by then is unknown",
+            help="time limit; what is not decided by then is unknown",
         ),
     ] = 30.0,
     as_json: options.JsonOption = False,
 ) -> None:
     """Describe an automaton: its algebra, the families and layers that can represent it, and the cost of a network."""
-    options.check_output(draw, "a drawing", ".svg", ".dot", ".gv")
     if certificates is not None:
         check_folder(certificates)
     machine = sources.read_machine(source, completion, alphabet)
     if layer:
         explain_layers(machine, layer, certificates, as_json, max_seconds)
         return
-    explain_machine(machine, family or [], certificates, as_json, max_block, draw, max_seconds)
+    explain_machine(machine, family or [], certificates, as_json, max_seconds)
     if not as_json:
         typed = f"{quote(source)}{sources.repeated(completion, alphabet)}"
         console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")
@@ -133,24 +128,22 @@ def explain_machine(
     families: list[str],
     folder: Path | None,
     as_json: bool,
-    max_block: int | None = None,
-    drawing: Path | None = None,
     max_seconds: float | None = None,
 ) -> None:
-    """Classify a machine, decide and re-check each family, search for a cascade, and print the results.
+    """Classify a machine, decide and re-check each family, and print the results.
 
     The table of layers in use and the least block sizes are computed only if no families are named; all families are
     decided where the answer is JSON, or certificates are written. What is not decided within `max_seconds` is "unknown:
     time limit"; the facts of algebra, each family, and the layers have half of the seconds that remain when their
-    search begins, the cascade all that then remain. An unknown name of a family or layer raises `UnsupportedFormat`.
+    search begins. An unknown name of a family or layer raises `UnsupportedFormat`.
     """
     deadline = Deadline.of(max_seconds)
     from fsa2lrnn.automata.monoid import classify
-    from fsa2lrnn.cli import evidence, explained_cascade
+    from fsa2lrnn.cli import evidence
     from fsa2lrnn.families import FAMILIES, family_of
     from fsa2lrnn.families.block_sizes.needs import checked_needs
 
-    # 1. Compute the verdicts, the costs and the cascade. A layer is answered by the family that contains it.
+    # 1. Compute the verdicts and the costs. A layer is answered by the family that contains it.
     are_all = not families and (as_json or folder is not None)
     layers = [name for name, row in LAYERS.items() if row.family] if are_all else []
     for name in families:
@@ -171,14 +164,9 @@ def explain_machine(
     if not families:
         blocks = checked_needs(machine, deadline)
         rows = _in_use(machine, classification, blocks, deadline.share(0.5))
-    console.note("cascade")
-    with limited(deadline):
-        cascade = explained_cascade.look(machine, max_block)
-    # 2. Write the certificates, the drawing and the JSON object.
+    # 2. Write the certificates and the JSON object.
     if folder is not None:
         _write_certificates(verdicts, folder)
-    if drawing is not None:
-        explained_cascade.draw(cascade, drawing)
     if as_json:
         console.emit_json(
             {
@@ -189,7 +177,6 @@ def explain_machine(
                 "layers_in_use": rows and {name: row.to_json() for name, row in rows.items()},
                 "blocks": None if blocks is None or isinstance(blocks, str) else blocks.to_json(),
                 "costs": costs,
-                "cascade": explained_cascade.to_json(cascade),
             }
         )
         return
@@ -205,12 +192,9 @@ def explain_machine(
         sizes_of_blocks = [("not looked for", blocks)] if isinstance(blocks, str) else blocks.sentences()
         is_late |= _print_facts("least size of blocks, with one vector per state", sizes_of_blocks)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
-    is_late |= _print_facts("cascade", explained_cascade.rows(cascade))
     if is_late:
         more = "" if max_seconds is None else f", as --max-seconds {2 * max_seconds:g}"
         console.out.print(f"\nthe time limit passed before all questions were decided: allow more seconds{more}")
-    if drawing is not None:
-        console.out.print(f"\ncascade drawn in {escape(str(drawing))}")
     if folder is not None:
         console.out.print(f"\ncertificates in {folder}: python -m fsa2lrnn.families.recheck FILE checks one")
 

@@ -14,7 +14,7 @@ def extract(
     output: options.MachineOutput = None,
     method: Annotated[
         options.ExtractMethod,
-        typer.Option(help="closure: explore all states, finitely many; suffixes, lstar: evaluate short words"),
+        typer.Option(help="closure: explore all states, finitely many; suffixes: evaluate short words"),
     ] = "closure",
     max_states: Annotated[
         int, typer.Option(min=1, help="the most states that are explored, or told apart by suffixes")
@@ -38,7 +38,7 @@ def extract(
     if method == "closure":
         machine = extract_machine(network, max_states)
     else:
-        learned = extract_learned(network, method, max_classes=max_states)
+        learned = extract_learned(network, max_classes=max_states)
         machine, found = learned.machine, evidence.extraction_json(learned)
     if output is not None:
         write_file(machine, output)

@@ -29,7 +29,7 @@ def falsify(
     from fsa2lrnn.verification.falsify import Budget
     from fsa2lrnn.verification.falsify import falsify as falsify_model
 
-    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, "float32")
+    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, may_compile=True)
     verdict = falsify_model(network, machine, Budget(seconds=seconds, length=max_length, seed=seed), options.LACKED)
     evidence.tell(verdict, network.alphabet, as_json)
     if isinstance(verdict, Refuted):

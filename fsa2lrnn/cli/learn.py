@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fsa2lrnn.cli import console
+from fsa2lrnn.cli import console, sources
 from fsa2lrnn.cli.options import NO, JsonOption, assignments
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.files import check_folder
@@ -65,9 +65,7 @@ def learn(
         changed["noise"] = options["noise"]
     check_folder(output)
 
-    from fsa2lrnn.cli import typed
-
-    letters = None if alphabet is None else typed.letters(alphabet)
+    letters = None if alphabet is None else sources.typed_letters(alphabet)
     given = {"method": method, "held_out": held_out, "alphabet": letters}
     if not learn_in(output, source, as_json, **given, **changed):
         raise typer.Exit(NO)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fsa2lrnn.cli import console, options, sources
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import NotExpressible
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.nn.model import LRNN
 
-# Copies of types elsewhere, because importing these would import torch. A test compares them.
-Columns = Literal["keep", "p<=1"]
+# As `repairing.Mode`, which imports torch. A test compares them.
 RepairMode = Literal["least", "deadbeat", "dyadic"]
 
 
@@ -23,7 +22,6 @@ def repair(
     model: options.LearnedModel,
     source: options.Source,
     output: options.ModelOutput = None,
-    columns: Annotated[Columns, typer.Option(help="keep the repaired columns, or clip their p-norms to 1")] = "keep",
     mode: Annotated[
         RepairMode,
         typer.Option(
@@ -32,35 +30,27 @@ def repair(
         ),
     ] = "least",
     seconds: options.TimeLimit = None,
-    snap: Annotated[bool, typer.Option("--snap", help="write the compiled model in place of a repaired one")] = False,
     completion: options.CompletionOption = None,
     alphabet: options.AlphabetOption = None,
     layers: options.LayersOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too."""
-    if snap and (columns, mode) != ("keep", "least"):
-        raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
-    if snap and seconds is not None:
-        raise UnsupportedFormat("--snap replaces the model at once: it goes without --max-seconds")
+    """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too.
+
+    --max-seconds limits the repair and its certificate, not the run on random letters that then measures it.
+    """
     options.check_model(output)
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
 
     from fsa2lrnn.cli import evidence
     from fsa2lrnn.nn.checkpoint import save
-    from fsa2lrnn.repairing import snap as snapped
-    from fsa2lrnn.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
+    from fsa2lrnn.repairing.evaluation import LETTERS, evaluate_repair
 
-    if snap:  # replace the model by the compiled one
-        repaired = snapped(network, machine)
-        facts: console.Document = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
-        rows = [("snapped", "to the constructed model: exact on every word")]
-    else:
-        evaluated = evaluate_repair(network, machine, columns, mode, ignore=options.LACKED, seconds=seconds)
-        if evaluated.repaired is None:
-            raise NotExpressible(str(evaluated.refused))
-        repaired, facts = evaluated.repaired.model, evaluated.to_json()
-        rows = [*evidence.repair_rows(facts), ("where", str(evaluated.repaired.scope))]
+    evaluated = evaluate_repair(network, machine, mode, ignore=options.LACKED, seconds=seconds)
+    if evaluated.repaired is None:
+        raise NotExpressible(str(evaluated.refused))
+    repaired, facts = evaluated.repaired.model, evaluated.to_json()
+    rows = [*evidence.repair_rows(facts), ("where", str(evaluated.repaired.scope))]
     rows.append(("right outputs", f"{facts['accuracy']:.6f} along {LETTERS:,} random letters"))
     if output is not None:
         save(repaired, output)
@@ -72,7 +62,7 @@ def repair(
         typed = f"{quote(str(output))} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
         # `verify` counts every output, also those that the model lacks, and that of the empty word unless told not to.
         is_provable = mode == "dyadic" and set(machine.outputs) <= set(repaired.outputs)
-        verb, more = ("verify", _empty_word(repaired, machine)) if snap or is_provable else ("certify", "")
+        verb, more = ("verify", _empty_word(repaired, machine)) if is_provable else ("certify", "")
         console.then(f"fsa2lrnn {verb} {typed}{more}")
 
 

@@ -1,21 +1,23 @@
-"""The inputs of the verbs: automata, models and user-defined layers, by the texts that a user types."""
+"""The inputs of the verbs: automata, models, user-defined layers, words and alphabets, by the texts that users type."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import codecs
+import io
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, cast
 
-from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype
-from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat, shortened
+from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion
+from fsa2lrnn.errors import CheckpointError, InvalidMachine, InvalidWord, UnsupportedFormat, shortened
 from fsa2lrnn.files import exists
 
 _PICKLES = (".pt", ".pth", ".bin")
 
 if TYPE_CHECKING:
-    import torch
-
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.nn.model import LRNN
     from fsa2lrnn.nn.wrapped import Wrapped
@@ -25,14 +27,13 @@ if TYPE_CHECKING:
 def read_machine(
     source: str, completion: Completion | None = None, alphabet: str | None = None, **options: object
 ) -> MooreMachine:
-    """Return the automaton of a source, over the letters of `alphabet` (`typed.letters`) if it is not None.
+    """Return the automaton of a source, over the letters of `alphabet` (`typed_letters`) if it is not None.
 
     If the source lacks a letter, its transitions are missing. `completion` defines missing transitions; by default,
     acceptors reject there. `options` are the reader's. Raises `UnsupportedFormat` for a model
     file, and `UnsupportedFormat`, `InvalidMachine` and `BudgetExceeded` as `MooreMachine.from_source` does.
     """
     from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.cli import typed
 
     if source.endswith(MODEL_SUFFIX):
         raise UnsupportedFormat(
@@ -40,13 +41,11 @@ def read_machine(
             "out of a model"
         )
     _check_no_pickle(source)
-    letters = None if alphabet is None else typed.letters(alphabet)
+    letters = None if alphabet is None else typed_letters(alphabet)
     return MooreMachine.from_source(source, completion=completion, alphabet=letters, **options)
 
 
-def model_of(
-    source: str, dtype: Dtype = "float32", completion: Completion | None = None, alphabet: str | None = None
-) -> LRNN:
+def model_of(source: str, completion: Completion | None = None, alphabet: str | None = None) -> LRNN:
     """Return the model of a file or exported folder, or compile a source; raise `CheckpointError` for other ones."""
     if is_model(source):
         return learned_model(source)
@@ -57,7 +56,7 @@ def model_of(
         )
     from fsa2lrnn.compile.lower import compile_machine
 
-    return compile_machine(read_machine(source, completion, alphabet), dtype=torch_dtype(dtype))
+    return compile_machine(read_machine(source, completion, alphabet))
 
 
 def learned_model(path: str) -> LRNN:
@@ -144,12 +143,12 @@ def model_and_machine(
     completion: Completion | None,
     alphabet: str | None,
     layers: list[str] | None,
-    dtype: Dtype | None = None,
+    may_compile: bool = False,
 ) -> tuple[LRNN, MooreMachine]:
-    """Return a model and its target automaton over the same letters; without `dtype` the model must be a file."""
+    """Return a model and its target automaton over the same letters; if `may_compile`, the model may be a source."""
     machine = read_machine(source, completion, alphabet)
     know_layers(layers)
-    network = learned_model(model) if dtype is None else model_of(model, dtype, completion, alphabet)
+    network = model_of(model, completion, alphabet) if may_compile else learned_model(model)
     check_letters(network, machine, source)
     return network, machine
 
@@ -177,13 +176,13 @@ def check_letters(model: LRNN, machine: MooreMachine, source: str) -> None:
 
 
 def _remedy(letters: Alphabet, machine: MooreMachine, source: str) -> str:
-    """Return the options that give model and machine the same letters, as text; "" if letters are not the cause."""
-    from fsa2lrnn.cli import typed
-
-    if set(map(str, letters)) == set(map(str, machine.alphabet)):
-        return ""
+    """Return the options that give both the same letters; "" if letters are not the cause, or cannot be typed."""
     both = tuple(dict.fromkeys((*letters, *machine.alphabet)))
-    option, remedies = f"--alphabet '{typed.shown_letters(both)}'", list[str]()
+    texts = [letter for letter in both if isinstance(letter, str) and letter.split() == [letter]]
+    if set(map(str, letters)) == set(map(str, machine.alphabet)) or len(texts) < len(both):
+        return ""
+    typed = ("" if len(max(texts, key=len)) == 1 else " ").join(texts)
+    option, remedies = f"--alphabet '{typed}'", list[str]()
     if len(both) > len(machine.alphabet):
         new = "" if machine.is_acceptor else ", where --completion sink or ignore says what new ones do"
         remedies.append(f"{option} reads {shortened(source)} over the letters of both{new}")
@@ -202,13 +201,6 @@ def repeated(completion: Completion | None, alphabet: str | None, layers: list[s
     return "".join(f" {option} {quote(value)}" for option, value in values if value is not None)
 
 
-def torch_dtype(name: Dtype) -> torch.dtype:
-    """Return the torch dtype of this name."""
-    import torch
-
-    return getattr(torch, name)
-
-
 def know_layers(names: list[str] | None) -> None:
     """Import the user-defined layers that options name, which a model file alone cannot do."""
     if names:
@@ -216,3 +208,64 @@ def know_layers(names: list[str] | None) -> None:
 
         for name in names:
             layer_named(name)
+
+
+_PIECE = 1 << 20  # bytes per read
+_REPORT_SECONDS = 2.0
+
+
+def checked(text: str) -> str:
+    """Return a word from the command line; raise `InvalidWord` naming a byte that is not UTF-8.
+
+    Python passes such a byte on as a surrogate.
+    """
+    try:
+        text.encode("utf-8", "surrogateescape").decode()
+    except UnicodeDecodeError as fault:
+        raise InvalidWord(
+            f"the word is not UTF-8 (byte 0x{fault.object[fault.start]:02x} at offset {fault.start}): type it in that "
+            "encoding"
+        ) from None
+    return text
+
+
+def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str]:
+    """Yield the text of a UTF-8 stream in pieces; print the progress to standard error if that is a terminal.
+
+    Raises `UnsupportedFormat` naming `name`, the invalid byte and its offset.
+    """
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
+    read, reported = 0, time.monotonic()
+    while True:
+        data = stream.read(_PIECE)
+        incomplete, _ = decoder.getstate()  # the first bytes of a character that the last read cut
+        try:
+            piece = decoder.decode(data, final=not data)
+        except UnicodeDecodeError as fault:
+            offset = read - len(incomplete) + fault.start
+            raise UnsupportedFormat(
+                f"{name} is not UTF-8 (byte 0x{fault.object[fault.start]:02x} at offset {offset:,}): give it in that "
+                "encoding"
+            ) from None
+        read += len(data)
+        if piece:
+            yield piece
+        if not data:
+            return
+        if sys.stderr.isatty() and time.monotonic() - reported > _REPORT_SECONDS:
+            reported = time.monotonic()
+            print(f"\r{read:,} bytes read", end="", file=sys.stderr, flush=True)
+
+
+def typed_letters(text: str) -> tuple[str, ...]:
+    """Return an alphabet typed as characters, or as words separated by spaces.
+
+    Raises `UnsupportedFormat` if it is empty.
+
+    >>> typed_letters("ab"), typed_letters("up down")
+    (('a', 'b'), ('up', 'down'))
+    """
+    typed = tuple(text.split()) if any(c.isspace() for c in text.strip()) else tuple(text.strip())
+    if not typed:
+        raise UnsupportedFormat(f"--alphabet {text!r}: give at least one letter, ab or 'up down'")
+    return typed

@@ -6,6 +6,7 @@ import json
 import statistics
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +18,6 @@ from fsa2lrnn.files import check_folder, write_atomically
 from fsa2lrnn.layers import TRAINED
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan
     from fsa2lrnn.training.settings import Settings
     from fsa2lrnn.training.train import Progress
@@ -48,7 +47,9 @@ def train(
     ] = None,
     lengths: options.LengthsOption = "40,100,500,5000,50000",
     words: options.WordsOption = 10_000,
-    max_tokens: options.MaxTokensOption = 20_000_000,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="the most letters per length; long words are evaluated in smaller numbers")
+    ] = 20_000_000,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="write events for TensorBoard too")] = False,
     wandb: Annotated[
         bool, typer.Option("--wandb", help="log to Weights & Biases too; WANDB_MODE=offline keeps it in the folder")
@@ -81,8 +82,7 @@ def train_seeds(
 
     settings = preset(name, task, **changes)
     _warn_of_constant_answers(settings)
-    with _Display(settings, seeds) as display:
-        results = run_seeds(settings, seeds, out, plan, display.show)
+    results = run_seeds(settings, seeds, out, plan, partial(_tell, settings))
     document = {"task": task, "preset": name, "settings": json.loads(settings.to_json()), "seeds": results}
     accuracies = [result.get("paper_protocol", {}).get("accuracy") for result in results]
     document["paper_protocol_mean"] = None if None in accuracies else statistics.mean(accuracies)
@@ -114,51 +114,24 @@ def _warn_of_constant_answers(settings: Settings) -> None:
             return
 
 
-class _Display:
-    """Progress on standard error: bars on a terminal, otherwise one line per evaluation."""
+def _tell(settings: Settings, event: Progress | FinalAccuracy) -> None:
+    """Print an evaluation during training, or the accuracy of the last checkpoint at one length, on standard error."""
+    from fsa2lrnn.training.seeds import FinalAccuracy
 
-    def __init__(self, settings: Settings, seeds: Sequence[int]) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
-
-        self.settings = settings
-        self.bars = Bars(
-            TextColumn("seed {task.fields[seed]}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[facts]}"),
-            TimeRemainingColumn(),
-            console=console.err,
-            disable=not (console.is_live() and console.err.is_terminal),
+    if isinstance(event, FinalAccuracy):
+        accuracy = event.accuracy
+        facts = f"length {accuracy.length:,}: {accuracy.last:,} of {accuracy.words:,} right at the end"
+    elif event.record:
+        right = "" if event.accuracy is None else f", {event.accuracy:.3f} at length {settings.test_length}"
+        left = (event.steps - event.step) / max(event.steps_per_second, 1e-9)
+        facts = (
+            f"step {event.step:,} of {event.steps:,}, {event.steps_per_second:.1f} steps/s, loss {event.loss:.4f}"
+            f"{right}, at most {left:,.0f} s left"
         )
-        self.tasks: dict[int, TaskID] = {
-            seed: self.bars.add_task("", total=settings.steps, seed=seed, facts="") for seed in seeds
-        }
-
-    def __enter__(self) -> _Display:
-        self.bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bars.stop()
-
-    def show(self, event: Progress | FinalAccuracy) -> None:
-        """Show an evaluation during training, or the accuracy of the last checkpoint at one length."""
-        from fsa2lrnn.training.seeds import FinalAccuracy
-
-        if isinstance(event, FinalAccuracy):
-            accuracy = event.accuracy
-            facts = f"length {accuracy.length:,}: {accuracy.last:,} of {accuracy.words:,} right at the end"
-            self.bars.update(self.tasks[event.seed], facts=facts)
-        else:
-            facts = f"{event.steps_per_second:.1f} steps/s, loss {event.loss:.4f}"
-            if event.accuracy is not None:
-                facts += f", {event.accuracy:.3f} at length {self.settings.test_length}"
-            self.bars.update(self.tasks[event.seed], completed=event.step, facts=facts)
-            left = (event.steps - event.step) / max(event.steps_per_second, 1e-9)
-            facts = f"step {event.step:,} of {event.steps:,}, {facts}, at most {left:,.0f} s left"
-        if not (console.err.is_terminal or console.is_quiet()) and (isinstance(event, FinalAccuracy) or event.record):
-            console.err.print(f"seed {event.seed}: {facts}")
+    else:
+        return
+    if not console.is_quiet():
+        console.err.print(f"seed {event.seed}: {facts}")
 
 
 def _print(document: console.Document, out: Path) -> None:

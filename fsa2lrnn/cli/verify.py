@@ -17,7 +17,6 @@ def verify(
     max_states: Annotated[int, typer.Option(min=1, help="the most joint states that are explored")] = 1_000_000,
     seconds: options.TimeLimit = None,
     empty_word: Annotated[bool, typer.Option(help="whether the output on the empty word counts")] = True,
-    dtype: options.DtypeOption = "float32",
     completion: options.CompletionOption = None,
     alphabet: options.AlphabetOption = None,
     layers: options.LayersOption = None,
@@ -40,7 +39,7 @@ def verify(
         from fsa2lrnn.export.whole_model import prove
 
         machine = sources.read_machine(source, completion, alphabet)
-        sources.refuse_for_folder(folder, {"--dtype": dtype != "float32", "--certificate": certificate})
+        sources.refuse_for_folder(folder, {"--certificate": certificate})
         exported = load(folder, machine)
         verdict = prove(exported, machine, max_states, seconds)
         evidence.tell(verdict, exported.machine.alphabet, as_json)
@@ -50,7 +49,7 @@ def verify(
 
     from fsa2lrnn.verification.exactness import may_close
 
-    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
+    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, may_compile=True)
     console.note(f"joint states are enumerated, at most {max_states:,}")
     verdict = prove_equivalent(network, machine, max_states, empty_word, seconds=seconds, certificate=certificate)
     is_hopeless = isinstance(verdict, Undecided) and not may_close(network)

@@ -25,14 +25,12 @@ class Choice(Brief):
         onehot: the cost of one layer of one-hot blocks.
         decomposition: the cascade, if that form is selected, else None.
         why: the reason, as text with the costs.
-        search: the search for cascades, for callers that need one in any case.
     """
 
     form: Literal["onehot", "cascade"]
     onehot: Cost
     decomposition: Decomposition | None
     why: str
-    search: CascadeSearch
 
 
 def choose(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Choice:
@@ -63,21 +61,21 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
     if max(sizes) <= (max_block or LARGEST_BLOCK):
         text = ", ".join(map(str, sizes))
         why = f"one layer: its blocks, of sizes {text}, are no larger than {max_block or LARGEST_BLOCK}"
-        return Choice("onehot", onehot, None, why, search)
+        return Choice("onehot", onehot, None, why)
     if max_block is not None:  # and one layer needs a larger block
         cheapest = search.cheapest()
         why = f"a cascade, at a cost of {cheapest.cost.explain()}: one layer needs a block of {max(sizes)}"
-        return Choice("cascade", onehot, cheapest, why, search)
+        return Choice("cascade", onehot, cheapest, why)
     if minimal.n_states > LARGEST_SEARCHED:
         why = f"one layer: cascades of more than {LARGEST_SEARCHED} states are looked for only if max_block asks for it"
-        return Choice("onehot", onehot, None, why, search)
+        return Choice("onehot", onehot, None, why)
     try:
         cheapest = search.cheapest(below=onehot.total)
     except NoCascade as error:
         why = f"one layer, at a cost of {onehot.explain()}: no cheaper cascade ({explain_all(error.candidates)})"
-        return Choice("onehot", onehot, None, why, search)
+        return Choice("onehot", onehot, None, why)
     why = f"a cascade, at a cost of {cheapest.cost.explain()}: one layer costs {onehot.explain()}"
-    return Choice("cascade", onehot, cheapest, why, search)
+    return Choice("cascade", onehot, cheapest, why)
 
 
 def best_cascade(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Decomposition:

@@ -23,7 +23,7 @@ from fsa2lrnn.nn.normalise import bounded
 
 NUMBERS = 3_000_000  # the most numbers of all models of a page: 16 MB of float32 in Base64
 _DTYPES = {torch.float32: "f32", torch.float64: "f64"}
-_INSTEAD = "`fsa2lrnn run --trace --vectors` shows the states of any model in text"
+_INSTEAD = "`LRNN.advance` in Python gives the states of any model"
 
 
 def programs(models: Mapping[str, LRNN]) -> dict[str, dict[str, Any]]:

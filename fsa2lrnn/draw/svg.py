@@ -13,7 +13,7 @@ import markupsafe
 from fsa2lrnn.display import Markup, tag, visible
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, **values: object) -> str:
     """Return a template filled with values; all values but markup are escaped, also invisible characters."""
     return _environment().get_template(template).render(values)
 
@@ -54,27 +54,8 @@ def cut(label: str, most: int) -> str:
     return label if len(label) <= most else f"{label[: most - 1]}…"
 
 
-def picture(width: float, height: float, title: str, *children: object, class_: str = "") -> Markup:
-    """Return an SVG drawing of a width and height in pixels; screen readers announce its title."""
-    return tag(
-        "svg",
-        tag("title", title),
-        *children,
-        viewBox=f"0 0 {width:g} {height:g}",
-        role="img",
-        aria_label=title,
-        class_=class_ or None,
-        style=f"max-width:{width:g}px",
-    )
-
-
-def text(x: float, y: float, *content: object, anchor: str = "middle", class_: str = "label") -> Markup:
-    """Return a line of text at a point of a drawing; `anchor` is "start", "middle" or "end"."""
-    return tag("text", *content, x=x, y=y, text_anchor=anchor, class_=class_)
-
-
 def standing_alone(drawn: Markup, size: tuple[float, float]) -> str:
-    """Return a `picture` of class "automaton" as an SVG file with a background and a style sheet; `size` in pixels."""
+    """Return a drawing of class "automaton" as an SVG file with a background and a style sheet; `size` in pixels."""
     opening, rest = drawn.split("</title>", 1)
     of_file = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:g}" height="{size[1]:g}" '
     opening = opening.replace("<svg ", of_file, 1).replace('class="automaton', 'class="fsa2lrnn automaton', 1)

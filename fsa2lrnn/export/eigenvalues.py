@@ -131,7 +131,7 @@ class Architecture:
         config = parse_json(read_text(path), str(path)) if path.is_file() else None
         return isinstance(config, dict) and config.get("model_type") == (self.model_type or self.kind)
 
-    def owns(self, model: Any) -> bool:
+    def owns(self, model: object) -> bool:
         return isinstance(model, torch.nn.Module) and bool(self._blocks(model))
 
     def load(self, folder: Path) -> Any:

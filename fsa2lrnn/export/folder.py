@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from torch import nn
 
 from fsa2lrnn.automata.formats.json_file import from_json, to_value
 from fsa2lrnn.automata.language import equivalent
@@ -23,6 +24,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, NotExpressible, UnsupportedFormat, shortened
 from fsa2lrnn.export import target
 from fsa2lrnn.export.packages import Code, State
+from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.files import UNDER_WAY, write_atomically
 from fsa2lrnn.reading import parse_json, read_text, shown
 
@@ -57,7 +59,7 @@ class ExportedModel:
         changed: the names of the weights that differ from those that `export` writes for the machine.
     """
 
-    model: Any
+    model: nn.Module
     layer: str
     machine: MooreMachine
     outputs: tuple[Hashable, ...]
@@ -71,7 +73,7 @@ class ExportedModel:
         return self.code.dtype(self.model)
 
 
-def save(model: Any, layer: str, plan: Any, folder: Path) -> None:
+def save(model: nn.Module, layer: str, plan: StagePlan, folder: Path) -> None:
     """Write a model and `fsa2lrnn.json` into a folder; raise `UnsupportedFormat` for letters without distinct texts."""
     code = target(layer).code
     code.save(model, plan.machine.alphabet, plan.outputs, folder)

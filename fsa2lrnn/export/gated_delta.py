@@ -108,7 +108,7 @@ def build_layers(
     kind: str,
     prefix: str,
     plan: StagePlan,
-    dtype: Any,
+    dtype: torch.dtype,
     largest_beta: int,
     write_heads: Callable[[Any, Mixer], None],
     norm: float = 1.0,
@@ -226,7 +226,7 @@ def _before_silu(target: np.ndarray) -> np.ndarray:
     return np.where(target == 0, 0.0, low)
 
 
-def _olmo_hybrid(plan: StagePlan, dtype: Any) -> Any:
+def _olmo_hybrid(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `OlmoHybridForCausalLM` with the plan in its first layers."""
     settings = dict.fromkeys(("rope_parameters", "pad_token_id", "bos_token_id", "eos_token_id"))
     return build_layers(
@@ -241,7 +241,7 @@ def _write_olmo_hybrid(layer: Any, weights: Mixer) -> None:
     layer.o_norm.weight.data.fill_(1)
 
 
-def _qwen3_next(plan: StagePlan, dtype: Any) -> Any:
+def _qwen3_next(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `Qwen3NextForCausalLM` with the plan in its first layers; the last one has zero experts."""
     return build_layers(
         "qwen3_next", "Qwen3Next", plan, dtype, 1, _write_qwen3_next,
@@ -265,7 +265,7 @@ def _side_by_side(*parts: np.ndarray) -> np.ndarray:
     return joined.reshape(-1, joined.shape[-1])
 
 
-def _qwen3_5(plan: StagePlan, dtype: Any) -> Any:
+def _qwen3_5(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `Qwen3_5ForCausalLM` with the plan in its first layers."""
     # Norms of the stream are stored minus 1.
     return build_layers(
@@ -282,7 +282,7 @@ def _write_qwen3_5(layer: Any, weights: Mixer) -> None:
     layer.norm.weight.data.fill_(1)
 
 
-def _kimi_linear(plan: StagePlan, dtype: Any) -> Any:
+def _kimi_linear(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `KimiLinearForCausalLM` with the plan in its first layers."""
     return build_layers(
         "kimi_linear", "KimiLinear", plan, dtype, 1, _write_kimi_linear, mixer_name="self_attn",

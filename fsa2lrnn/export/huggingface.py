@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
@@ -47,9 +48,11 @@ def vocabulary(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> lis
     """
     letters = [str(letter) for letter in alphabet]
     tokens = [*letters, *(f"={symbols.show(output)}" for output in outputs), PAD, UNKNOWN]
-    odd = next((token for token in letters if token.split() != [token]), None)
+    odd = next((token for token in letters if token.split() != [token] or re.search("[\ud800-\udfff]", token)), None)
     if odd is not None:
-        raise UnsupportedFormat(f"letter {odd!r} is empty or holds spaces, and a tokenizer reads text: rename it")
+        raise UnsupportedFormat(
+            f"letter {odd!r} is empty or holds spaces or half a character, and a tokenizer reads text: rename it"
+        )
     characters = set("".join(letters))
     spelt = next((special for special in (PAD, UNKNOWN) if set(special) <= characters), None)
     if spelt is not None:
@@ -180,14 +183,14 @@ class HuggingFace(Code):
                 )
         return model
 
-    def describe(self, model: Any) -> str:
+    def describe(self, model: nn.Module) -> str:
         positions = ", at every position" if _rotary(model) else ""
         return f"{described(self.kind)}, one token a call with its cache{positions}"
 
     def versions(self) -> dict[str, str]:
         return versions()
 
-    def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
+    def read(self, model: nn.Module, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         is_one_call = cache is None or self.continues_by_pieces
         outputs = list[torch.Tensor]()
         with transformers():
@@ -203,7 +206,7 @@ class HuggingFace(Code):
                 outputs.append(answer.logits[0].argmax(dim=1))
         return torch.cat(outputs), cache
 
-    def state(self, model: Any, cache: Any) -> State:
+    def state(self, model: nn.Module, cache: Any) -> State:
         parts = list[torch.Tensor]()
         for i, mixer in self._mixers(model):
             layer, depth = cache.layers[i], _depth(mixer)
@@ -212,14 +215,14 @@ class HuggingFace(Code):
             parts += [window + 0.0, S + 0.0]
         return tuple(parts)
 
-    def cache(self, model: Any, state: State) -> Any:
+    def cache(self, model: nn.Module, state: State) -> Any:
         made = require("transformers.cache_utils", "hf", "a proof").DynamicCache(config=model.config)
         for (i, _), window, S in zip(self._mixers(model), state[::2], state[1::2], strict=True):
             made.layers[i].update_conv_state(window.clone(), conv_kernel_size=window.shape[-1])
             made.layers[i].update_recurrent_state(S.clone())
         return made
 
-    def check(self, model: Any) -> None:
+    def check(self, model: nn.Module) -> None:
         for rotary in _rotary(model):
             is_plain = rotary.rope_type == "default" and rotary.attention_scaling == 1
             if not (is_plain and (rotary.inv_freq.abs() <= 1).all()):
@@ -238,13 +241,13 @@ class HuggingFace(Code):
                     "no proof by states is possible; export it again"
                 )
 
-    def _mixers(self, model: Any) -> Iterator[tuple[int, Any]]:
+    def _mixers(self, model: nn.Module) -> Iterator[tuple[int, Any]]:
         for i, layer in enumerate(getattr(model, self.stack).layers):
             if hasattr(mixer := getattr(layer, self.mixer, None), "conv1d"):
                 yield i, mixer
 
 
-def _rotary(model: Any) -> list[Any]:
+def _rotary(model: nn.Module) -> list[Any]:
     return [part for part in model.modules() if hasattr(part, "inv_freq")]
 
 

@@ -50,8 +50,14 @@ from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, OutOfTime
 from fsa2lrnn.export.confused_words import confused
-from fsa2lrnn.export.dual import MAX_COORDINATES, dual
-from fsa2lrnn.export.slice_functions import after_a_letter, has_register, is_diagonal, is_walsh_hadamard
+from fsa2lrnn.export.slice_and_dual import (
+    MAX_COORDINATES,
+    after_a_letter,
+    dual,
+    has_register,
+    is_diagonal,
+    is_walsh_hadamard,
+)
 from fsa2lrnn.families import CertifiedAnswer, HouseholderProducts, Impossibility, Verdict, family_of, represent
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.householder import HouseholderWitness
@@ -135,6 +141,9 @@ def decide(
     for name, layer in IN_USE.items():
         if name in stored:
             rows[name] = stored[name]
+            continue
+        if deadline.left() <= 0:
+            rows[name] = Decision(is_out_of_time=True)
             continue
         report(title_of(name))
         share = deadline.share(0.5)
@@ -328,7 +337,7 @@ def _stack_of_signs(row: Decision, minimal: MooreMachine, classification: Classi
     return row
 
 
-def _of(verdict: Any, theorem: str) -> Decision:
+def _of(verdict: Verdict, theorem: str) -> Decision:
     """Return a family's verdict as a decision, with the size of its witness or the theorem of its "no"."""
     if verdict.answer == "no":
         return Decision("no", theorem=theorem)

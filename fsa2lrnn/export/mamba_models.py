@@ -29,6 +29,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.export.constructions import construct
@@ -53,7 +54,7 @@ _TRIED = "transformers 5.23.0"
 _plan = partial(construct, has_reflections=False)
 
 
-def build_mamba(plan: StagePlan, dtype: Any) -> Any:
+def build_mamba(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `MambaForCausalLM` with two layers per stage.
 
     Raises `NotExpressible` for a plan whose heads do more than keep or replace a state with at most one entry of 64.
@@ -153,7 +154,7 @@ def _write_mamba_units(mixer: Any, plan: StagePlan, number: int) -> None:
     write(mixer.out_proj.weight, out)
 
 
-def build_mamba2(plan: StagePlan, dtype: Any) -> Any:
+def build_mamba2(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `Mamba2ForCausalLM` with two layers per stage.
 
     Raises `NotExpressible` for a plan whose heads do more than keep, replace or forget their state.

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat, shortened
 from fsa2lrnn.export.plan import StagePlan
@@ -145,7 +146,9 @@ class Code(Protocol):
     that later calls may read.
     """
 
-    def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path, /) -> None:
+    def save(
+        self, model: nn.Module, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path, /
+    ) -> None:
         """Write weights, configuration and (if the package has one) a tokenizer into an existing folder."""
         save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / WEIGHTS)
 
@@ -165,7 +168,7 @@ class Code(Protocol):
         """Load a model as a user of the package does, for evaluation; raise `CheckpointError` for another class."""
         ...
 
-    def describe(self, model: Any) -> str:
+    def describe(self, model: nn.Module) -> str:
         """Return a text on what a proof covers: the model's class, package versions, calls and positions."""
         ...
 
@@ -173,25 +176,25 @@ class Code(Protocol):
         """Return the versions of the packages that a claim depends on."""
         ...
 
-    def dtype(self, model: Any) -> str:
+    def dtype(self, model: nn.Module) -> str:
         """Return the dtype of the model's weights as text, such as "float32"."""
         return str(next(model.parameters()).dtype).removeprefix("torch.")
 
-    def n_parameters(self, model: Any) -> int:
+    def n_parameters(self, model: nn.Module) -> int:
         """Return the number of parameters of the model."""
         return sum(parameter.numel() for parameter in model.parameters())
 
-    def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
+    def read(self, model: nn.Module, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         """Return the output token after each letter, int64 (T,) -> (T,), and the cache after the last one."""
         ...
 
-    def state(self, model: Any, cache: Any) -> State:
+    def state(self, model: nn.Module, cache: Any) -> State:
         """Return the part of the cache that later calls may read."""
         ...
 
-    def cache(self, model: Any, state: State) -> Any: ...
+    def cache(self, model: nn.Module, state: State) -> Any: ...
 
-    def check(self, model: Any) -> None:
+    def check(self, model: nn.Module) -> None:
         """Raise `UnsupportedFormat` unless a state of the model determines all later outputs."""
 
 

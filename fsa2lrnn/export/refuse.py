@@ -14,6 +14,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.export import target
+from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.recheck import ARGUMENTS, FORM, LAYERS, recheck
 
 _MAX_MAPS = 20_000  # the most elements of the transition monoid that are searched
@@ -147,7 +148,7 @@ class LayerAnswer(Brief):
 
     kind: str
     why: str
-    plan: Any = None
+    plan: StagePlan | None = None
     refusal: Refusal | None = None
 
     def to_json(self) -> dict[str, Any]:

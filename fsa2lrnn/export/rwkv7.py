@@ -67,7 +67,7 @@ class RwkvPackage(Code):
         package()
         return {name: version(name) for name in ("rwkv", "torch")}
 
-    def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
+    def describe(self, model: object) -> str:  # noqa: ARG002 - the same for all
         packages = self.versions()
         return f"RWKV_x070 of rwkv {packages['rwkv']} on torch {packages['torch']}, one token a call with its state"
 
@@ -213,8 +213,9 @@ class RwkvGates:
     def holds(self, folder: Path) -> bool:
         return len(list(folder.glob("*.pth"))) == 1 and not (folder / "config.json").exists()
 
-    def owns(self, model: Any) -> bool:
-        return isinstance(getattr(model, "z", None), Mapping) and "blocks.0.att.k_k" in model.z
+    def owns(self, model: object) -> bool:
+        weights = getattr(model, "z", None)
+        return isinstance(weights, Mapping) and "blocks.0.att.k_k" in weights
 
     def load(self, folder: Path) -> Any:
         return load_model(next(folder.glob("*.pth")))
@@ -288,7 +289,7 @@ class _Sizes:
     turned: int
 
 
-def build(plan: StagePlan, dtype: Any) -> dict[str, torch.Tensor]:
+def build(plan: StagePlan, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     """Return the weights of `RWKV_x070` by name, one layer per stage. Raises `NotExpressible` for unsuitable heads."""
     where, size = layout(plan), _sizes(plan)
     H, n_tokens = size.H, where.n_letters + len(plan.outputs)

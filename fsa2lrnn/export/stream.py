@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.export.huggingface import PADDING
@@ -85,7 +86,7 @@ def write(parameter: torch.Tensor, values: np.ndarray) -> None:
         parameter[tuple(slice(0, size) for size in values.shape)] = torch.from_numpy(values).to(parameter.dtype)
 
 
-def blank(model: Any) -> None:
+def blank(model: nn.Module) -> None:
     """Set every parameter of a model to 0."""
     with torch.no_grad():
         for parameter in model.parameters():
@@ -94,8 +95,9 @@ def blank(model: Any) -> None:
 
 @transformers()
 def blank_model(
-    kind: str, prefix: str, plan: StagePlan, dtype: Any, symbol: float = LETTER, config: str = "Config", **settings: Any
-) -> Any:
+    kind: str, prefix: str, plan: StagePlan, dtype: torch.dtype, symbol: float = LETTER, config: str = "Config",
+    **settings: Any,
+) -> Any:  # fmt: skip
     """Return a whole model of transformers, in evaluation mode, with weights in the embedding and the read-out only.
 
     Args:
@@ -124,7 +126,7 @@ def mamba_model(
     kind: str,
     prefix: str,
     plan: StagePlan,
-    dtype: Any,
+    dtype: torch.dtype,
     write_heads: Callable[[Any, StagePlan, int], None],
     write_units: Callable[[Any, StagePlan, int], None],
     **settings: Any,
@@ -153,7 +155,7 @@ def stage_parts(plan: StagePlan, number: int) -> tuple[np.ndarray, int]:
     return at, sum(len(stage.orbits) for stage in plan.stages[:number])
 
 
-def write_around(embedding: Any, head: Any, plan: StagePlan, symbol: float = LETTER) -> None:
+def write_around(embedding: nn.Embedding, head: nn.Linear, plan: StagePlan, symbol: float = LETTER) -> None:
     """Write the letters into an embedding, and into a read-out the rows that read the last stage's symbols.
 
     `symbol` is the size of a symbol in the stream.

@@ -311,7 +311,6 @@ def _pairs(rows: list[Permutation], start: int, c: list[Permutation], adds: dict
         np.array([c[q].index(z) for q, z in queue]),
         np.column_stack([p[:, None] >> np.arange(n_bits) & 1, y]),
         tuple(range(n_bits + 1)),
-        ("",) * (n_bits + 1),
     )
 
 

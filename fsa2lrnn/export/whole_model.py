@@ -11,12 +11,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,6 +29,7 @@ from fsa2lrnn.export import target
 from fsa2lrnn.export.folder import DTYPES, FILE, ExportedModel, check_files, load, save
 from fsa2lrnn.export.huggingface import HuggingFace, is_prefix_free
 from fsa2lrnn.export.packages import State
+from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.refuse import answer
 from fsa2lrnn.files import begin, check_folder, remove_leftovers, umask, write_atomically
 from fsa2lrnn.layers import released_model
@@ -45,7 +45,7 @@ from fsa2lrnn.verification.specification import specification_of
 class ExportResult(Brief):
     """The plan of an exported model, the proof of the model as loaded from its folder, and its number of parameters."""
 
-    plan: Any
+    plan: StagePlan
     verdict: Proved
     n_parameters: int
 
@@ -79,7 +79,7 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
         plan = into.plan(machine) if decided.plan is None else decided.plan  # the former says what is missing
     except NotExpressible as fault:
         raise NotExpressible(decided.why) from fault
-    model: Any = into.build(plan, DTYPES[dtype])
+    model = into.build(plan, DTYPES[dtype])
     with folder_written_whole(folder, FILE) as place:
         save(model, layer, plan, place)
         if folder.exists():
@@ -97,7 +97,7 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
     return ExportResult(plan, verdict, n_parameters)
 
 
-def model_card(plan: Any, layer: str, dtype: str, verdict: Proved) -> str:
+def model_card(plan: StagePlan, layer: str, dtype: str, verdict: Proved) -> str:
     """Return the model card, in Markdown, of a plan written into a layer and proved by `verdict`."""
     machine, into = plan.machine, target(layer)
     use, model = "", layer
@@ -117,7 +117,7 @@ def model_card(plan: Any, layer: str, dtype: str, verdict: Proved) -> str:
     )  # fmt: skip
 
 
-def _listed(values: Any) -> str:
+def _listed(values: Iterable[Hashable]) -> str:
     return shortened(symbols.listed(values), 200).replace("|", "\\|")
 
 
@@ -155,7 +155,7 @@ def folder_written_whole(path: Path, mark: str) -> Iterator[Path]:
             temporary.replace(path)
 
 
-def _make_folder(**names: Any) -> tuple[int, str]:
+def _make_folder(**names: str) -> tuple[int, str]:
     while True:
         folder = tempfile.mkdtemp(**names)
         with suppress(FileNotFoundError):  # another process may have removed it as a leftover

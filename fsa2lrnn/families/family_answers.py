@@ -16,7 +16,7 @@ import numpy as np
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display import BAD, GOOD, OPEN, Brief, card
+from fsa2lrnn.display import Brief
 from fsa2lrnn.families.channels import Affine, ScalarChannel
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.identities import RunLengthWord
@@ -44,11 +44,6 @@ class FamilyAnswer(Brief):
 
     def __str__(self) -> str:
         return f"{self.family}: {self.answer}. {' '.join(self.explain().split())}"
-
-    def _repr_html_(self) -> str:
-        colour = {"yes": GOOD, "no": BAD}.get(self.answer, OPEN)
-        rows = [("machine", f"{self.machine.n_states:,} states"), ("family", self.family), ("evidence", self.explain())]
-        return card(f"{type(self).__name__}: {self.answer}", rows, colour)
 
 
 class CertifiedAnswer(FamilyAnswer):

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.compile.harden import Heads, heads_of
+from fsa2lrnn.compile.heads import Heads, heads_of
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.learning.examples import Examples
 from fsa2lrnn.learning.patching import PatchedTable, patch_table

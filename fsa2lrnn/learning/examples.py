@@ -18,9 +18,9 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.table_kernels import paths
-from fsa2lrnn.compile.harden import Heads
+from fsa2lrnn.compile.heads import Heads
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.learning.legal import is_restricted
+from fsa2lrnn.learning.judging import is_restricted
 from fsa2lrnn.learning.recipe import check_noise
 from fsa2lrnn.training.data import Batch, Sampler, TaskWords, Walks, make_sampler, words
 

@@ -30,7 +30,7 @@ from numba import njit
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.harden import Heads
+from fsa2lrnn.compile.heads import Heads
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat, counted
 from fsa2lrnn.learning.patching import patch_table

@@ -16,15 +16,14 @@ import torch
 
 from fsa2lrnn.automata.language import minimise, output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.harden import heads_of
+from fsa2lrnn.compile.heads import heads_of
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import alone, endings, exists
 from fsa2lrnn.learning.examples import FreshWords, UserWords
-from fsa2lrnn.learning.judging import LearningTarget, agreement
+from fsa2lrnn.learning.judging import LearningTarget, agreement, is_restricted
 from fsa2lrnn.learning.learning_run import LearningRun, Record
-from fsa2lrnn.learning.legal import is_restricted
 from fsa2lrnn.learning.merging import merge, merge_noisy, wrong_labels
 from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
 from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for

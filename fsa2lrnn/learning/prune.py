@@ -11,7 +11,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.harden import Heads, Joint, joint_machine
+from fsa2lrnn.compile.heads import Heads, Joint, joint_machine
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.training.data import Batch
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display import BAD, GOOD, OPEN, Brief, card
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.symbols import Alphabet, word_text
@@ -125,12 +125,6 @@ class Learned(Brief):
 
     def __str__(self) -> str:
         return self.explain()
-
-    def _repr_html_(self) -> str:
-        """Return the machine, the verdict and the cost as an HTML card for notebooks."""
-        colour = {Proved: GOOD, Refuted: BAD}.get(type(self.verdict), OPEN)
-        spent = f"{counted(self.steps, 'step')}, {counted(self.starts, 'start')}, {self.seconds:,.1f} s"
-        return card("Learned", [("result", self.explain()), ("cost", spent)], colour)
 
 
 def verdict_clause(verdict: Proved | Refuted | Undecided | Agreement | None, scope: str, alphabet: Alphabet) -> str:

@@ -30,6 +30,7 @@ from torch import Tensor
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.automata.formats.graph import is_epsilon
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.reading import decode, parse_json, shown
 
@@ -48,6 +49,7 @@ class _Entry(NamedTuple):
 
 _NONE = object()
 _BOOLEAN = ("true", "false")
+_PRINTED_LIST = re.compile(r"""[\[(](?:\s*u?['"].*|.*[,\s]\s*[^\s\])]+,?)[\])]""")  # ['a', 'b'], [1 2], but not [ ( ) ]
 ENDINGS = (".jsonl", ".csv", ".dat", ".abbadingo")
 
 
@@ -218,12 +220,19 @@ def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
             if len(row) != 2:
                 faults.append(f"line {line}: {len(row)} columns, not 2")
                 continue
-            word = tuple(split(row[0].strip()))
+            cell, output = row[0].strip(), row[1].strip()
+            if _PRINTED_LIST.fullmatch(cell):
+                faults.append(f"line {line}: {shown(cell)} is a list as Python prints it: write its letters and blanks")
+            if len(cell) == 1 and is_epsilon(cell):
+                faults.append(f"line {line}: {cell} is a name of the empty word: leave the cell empty")
+            if output.casefold() == "nan":
+                faults.append(f"line {line}: {output} is a name of no output: leave the cell empty")
+            word = tuple(split(cell))
             try:
                 if header[1] == "output":
-                    entries.append(_Entry(line, word, (*[_NONE] * len(word), row[1].strip() or _NONE)))
+                    entries.append(_Entry(line, word, (*[_NONE] * len(word), output or _NONE)))
                 else:
-                    entries.append(_dense(line, word, list(row[1].split())))
+                    entries.append(_dense(line, word, output.split()))
             except UnsupportedFormat as fault:
                 faults.append(f"line {line}: {fault}")
     except csv.Error as fault:

@@ -11,8 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from fsa2lrnn import symbols
-from fsa2lrnn.display import blocks_text, card
 from fsa2lrnn.errors import CheckpointError, InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import repeats
 from fsa2lrnn.nn.affine import EPS, Readout, SwitchedAffine
@@ -395,20 +393,6 @@ class LRNN(nn.Module):
         if self.config.reads_letters:
             return _INDEX_CHUNK
         return max(1, min(_CHUNK, _CHUNK_ENTRIES // self.config.entries_per_token))
-
-    def _repr_html_(self) -> str:
-        """Return the card of the model that notebooks show: letters, outputs, layers and the number of parameters."""
-        config, dtype = self.config, str(self.dtype).removeprefix("torch.")
-        rows = [
-            ("letters", symbols.listed(config.alphabet)),
-            ("outputs", symbols.listed(config.outputs)),
-            *(
-                (f"layer {i}", f"{name_of(kind)}, {blocks_text(layer.block_sizes) or f'{kind.width} wide'}")
-                for i, (kind, layer) in enumerate(zip(config.layers, self.recurrences, strict=True))
-            ),
-            ("weights", f"{sum(p.numel() for p in self.parameters()):,} parameters in {dtype}"),
-        ]
-        return card("LRNN", rows)
 
     def extra_repr(self) -> str:
         """Return the text that `print(model)` shows in addition to the modules."""

@@ -26,11 +26,10 @@ from .cases import (
     with_gradients,
     word,
 )  # fmt: skip
-from .diagnose import fault
+from .diagnose import fault, shrink
 from .differences import Difference, describe, difference, shortest
 from .operators import Operator, operator
 from .random_words import RESET
-from .shrink import shrink
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 LENGTHS = (1, 63, 64, 65, 4096, 10**6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,12 +12,12 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.display import Brief
-from fsa2lrnn.errors import NotExact, NotExpressible
+from fsa2lrnn.errors import NotExact, NotExpressible, OutOfTime
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.optional import require
-from fsa2lrnn.repairing.least_change import Columns, Mode, Repaired, repair
+from fsa2lrnn.repairing.least_change import Mode, Repaired, repair
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify
@@ -36,16 +37,15 @@ class EvaluatedRepair(Brief):
     """A repair with its measured accuracy and its certificate or proof.
 
     Args:
-        columns, mode: the options of `repair`.
+        mode: the option of `repair`.
         refused: the reason if the model cannot be repaired; all further fields are then None.
         repaired: the repaired model and its change.
         dtype: the dtype of the repaired model: the trained model's, or float64 if a dyadic one needs more digits.
         accuracy: the share of right outputs along one random word of `LETTERS` letters.
-        certificate: the certificate of a model repaired over the reals.
+        certificate: the certificate of a model repaired over the reals, None if no time was left for it.
         proof: the proof of a dyadic model, for all words but the empty one.
     """
 
-    columns: Columns
     mode: Mode
     refused: str | None = None
     repaired: Repaired | None = None
@@ -57,14 +57,12 @@ class EvaluatedRepair(Brief):
 
     def to_json(self) -> dict[str, Any]:
         """Return the evaluation as a JSON object, without the model and the sets."""
-        value: dict[str, Any] = {"columns": self.columns, "mode": self.mode, "refused": self.refused}
+        value: dict[str, Any] = {"mode": self.mode, "refused": self.refused}
         if self.repaired is None:
             return value
         value |= {"dtype": self.dtype, "accuracy": self.accuracy, "letters": self.letters}
         value |= {
-            name: value
-            for name, value in self.repaired.to_json().items()
-            if name in ("change", "p", "column_norm_before", "column_norm_after", "places", "scope")
+            name: value for name, value in self.repaired.to_json().items() if name in ("change", "places", "scope")
         }
         value["ranks"] = {head.head: head.image.rank for head in self.repaired.heads}
         if self.certificate is not None:
@@ -77,7 +75,6 @@ class EvaluatedRepair(Brief):
 def evaluate_repair(
     model: LRNN,
     machine: MooreMachine,
-    columns: Columns,
     mode: Mode,
     work: float = WORK,
     ignore: Ignore = (),
@@ -86,7 +83,8 @@ def evaluate_repair(
     """Repair a model, run it on `LETTERS` letters, and certify or prove it on all outputs but those in `ignore`.
 
     If the model's dtype has too few digits for a dyadic repair, it is made in float64. `seconds` is a time limit; the
-    repair takes at most the share `_REPAIR` of it, and the certificate or proof the rest.
+    repair takes at most the share `_REPAIR` of it, and the certificate or proof the rest; the run on `LETTERS` letters
+    is not interrupted.
 
     Raises:
         MissingPackage: without cvxpy, unless the repair is dyadic.
@@ -97,22 +95,25 @@ def evaluate_repair(
     if mode != "dyadic":
         require("cvxpy", "repair", "a repair that is certified", 'mode="dyadic", which is proved')
     try:
-        try:
-            repaired = repair(model, machine, columns, mode, ignore, repairing)
-        except NotExact:
-            if mode != "dyadic" or model.dtype == torch.float64:
-                raise
-            repaired = repair(deepcopy(model).double(), machine, columns, mode, ignore, repairing)
+        with limited(repairing):
+            try:
+                repaired = repair(model, machine, mode, ignore, repairing)
+            except NotExact:
+                if mode != "dyadic" or model.dtype == torch.float64:
+                    raise
+                repaired = repair(deepcopy(model).double(), machine, mode, ignore, repairing)
     except (NotExact, NotExpressible) as error:
-        return EvaluatedRepair(columns, mode, str(error))
+        return EvaluatedRepair(mode, str(error))
     dtype = str(repaired.model.dtype).removeprefix("torch.")
     accuracy = long_accuracy(repaired.model, machine, LETTERS, ignore=ignore)
     if mode == "dyadic":
         verdict = prove_equivalent(repaired.model, machine, empty_word=False, ignore=ignore, seconds=deadline)
         proof = verdict if isinstance(verdict, Proved) else None
-        return EvaluatedRepair(columns, mode, None, repaired, dtype, accuracy, None, proof)
-    certificate = certify(repaired.model, machine, work=work, ignore=ignore, seconds=deadline)
-    return EvaluatedRepair(columns, mode, None, repaired, dtype, accuracy, certificate)
+        return EvaluatedRepair(mode, None, repaired, dtype, accuracy, None, proof)
+    certificate = None
+    with suppress(OutOfTime):
+        certificate = certify(repaired.model, machine, work=work, ignore=ignore, seconds=deadline)
+    return EvaluatedRepair(mode, None, repaired, dtype, accuracy, certificate)
 
 
 def long_accuracy(

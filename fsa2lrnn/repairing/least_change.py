@@ -1,38 +1,111 @@
-"""Repair a trained model: `repair` and `snap`.
+"""Repair a trained model.
 
 `repair` observes the states of the model while it is right (`observed`), finds in each block the nearest exact affine
 image of the machine (`representation`), fits the read-out of that image, and changes the tables as little as its
-equations require (`probe`), optionally with bounded columns (`columns`). On request, the blocks also become dead-beat,
-so that they forget everything else, with exact arithmetic (`dyadic`).
+equations require (`probe`). On request, the blocks also become dead-beat, so that they forget everything else, with
+exact arithmetic (`dyadic`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import SwitchedAffine, switched
-from fsa2lrnn.repairing import columns as column_rule
-from fsa2lrnn.repairing.columns import cvxpy
 from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, DeadbeatBlock, Places, dead_beat, forget, round_block
 from fsa2lrnn.repairing.observed import RepairStates, StateObservations, is_right, observe
 from fsa2lrnn.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
-from fsa2lrnn.repairing.repaired import Change, Columns, Mode, Repaired, RepairedHead
 from fsa2lrnn.repairing.representation import Representation, learned_representation, mark_of_start, with_constant
-from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verdicts import Proved, Scope
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import Specification, specification_of
+
+Mode = Literal["least", "deadbeat", "dyadic"]
+"""The aim of a repair: the least change, dead-beat blocks, or dead-beat blocks with exact arithmetic."""
+
+
+class Change(NamedTuple):
+    """The relative change ‖after − before‖ / ‖before‖ (Frobenius) of the tables A, the tables v, and x₀."""
+
+    A: float
+    v: float
+    x0: float
+
+
+@dataclass(frozen=True, eq=False)
+class RepairedHead(Brief):
+    """The repair of one block.
+
+    Args:
+        head: the number of the block.
+        image: the exact affine image of the machine that it implements; row q of `image.phi` belongs to state
+            `Repaired.states[q]` of the minimal machine, the last row to the initial state.
+        told: R², the share of the image's variance that a read-out explained before the repair.
+        residual_before, residual_after: the residuals of L6's equations (`ReadoutProbe.residual`).
+        change: the relative change (Frobenius) of the block's A.
+    """
+
+    head: int
+    image: Representation
+    told: float
+    residual_before: float
+    residual_after: float
+    change: float
+
+
+@dataclass(frozen=True, eq=False)
+class Repaired(Brief):
+    """A repaired model of the trained class, and the changes made.
+
+    Args:
+        model: the repaired model, whose tables implement an exact image of the machine.
+        mode: the option of `repair`.
+        heads: the blocks with an image; the others are unchanged or, in a dead-beat model, forget everything.
+        states: int64 (n + 1,), states of the minimal machine by number; the last is the initial one.
+        scope: the outputs of the machine that counted.
+        change: the relative change (Frobenius) of A, v and x₀, over all letters and blocks.
+        places: the binary places of a dyadic model, else None.
+    """
+
+    model: LRNN
+    mode: Mode
+    heads: tuple[RepairedHead, ...]
+    states: np.ndarray
+    scope: Scope
+    change: Change
+    places: Places | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields but the model as a JSON object."""
+        return {
+            "mode": self.mode,
+            "change": self.change._asdict(),
+            "places": None if self.places is None else vars(self.places),
+            "states": self.states.tolist(),
+            "scope": self.scope.to_json(),
+            "heads": [
+                {
+                    "head": head.head,
+                    "rank": head.image.rank,
+                    "classes": head.image.classes,
+                    "phi": head.image.phi.tolist(),
+                    **{name: getattr(head, name) for name in ("told", "residual_before", "residual_after", "change")},
+                }
+                for head in self.heads
+            ],
+        }
+
 
 _CHECKED = (100, 1_000)  # number and length of the test words of a repaired model, uniform and live
 _PAIRS = 100_000  # the most pairs of states in the proof of a dyadic model
@@ -89,31 +162,23 @@ class RepairWork:
             h: fit(self._learned[h], image, observed.head(h), attempt.stiffness) for h, image in self.images.items()
         }
 
-    def finish(self, columns: Columns) -> Repaired:
+    def finish(self) -> Repaired:
         """Return the repaired model. Raises `NotExact` or `NotExpressible` if this attempt fails."""
         if self._mode == "dyadic":
             return self._dyadic()
-        blocks = self._least(columns)
+        blocks = self._least()
         if self._mode == "deadbeat":
             blocks = [beat if isinstance(beat, Block) else beat.block for beat in self._beats(blocks)]
-        model = self._build(blocks, columns)
+        model = self._build(blocks)
         self._check(model)
-        return self._report(model, columns, {h: (self.images[h], self._probes[h]) for h in self.images})
+        return self._report(model, {h: (self.images[h], self._probes[h]) for h in self.images})
 
-    def _least(self, columns: Columns) -> list[Block]:
-        """Return each block with the least change that its image requires; blocks without an image keep or clip A."""
-        blocks = []
-        for h, block in enumerate(self._learned):
-            if h not in self.images:
-                A = block.A if columns == "keep" else column_rule.clip_columns(block.A, self._p)
-                blocks.append(replace(block, A=A))
-                continue
-            image, head = self.images[h], self._observed.head(h)
-            if columns == "p<=1":
-                A, self._probes[h] = column_rule.project(block, image, self._probes[h], head, self._p, self._deadline)
-                block = replace(block, A=A)
-            blocks.append(least_change(block, image, self._probes[h]))
-        return blocks
+    def _least(self) -> list[Block]:
+        """Return each block with the least change that its image requires; a block without an image stays."""
+        return [
+            least_change(block, self.images[h], self._probes[h]) if h in self.images else block
+            for h, block in enumerate(self._learned)
+        ]
 
     def _beats(self, blocks: list[Block]) -> list[DeadbeatBlock | Block]:
         observed = observe(self._assemble(blocks), self._states)
@@ -126,7 +191,7 @@ class RepairWork:
 
     def _dyadic(self) -> Repaired:
         """Return the first dyadic model, from many places to few, that its dtype holds and that is proved correct."""
-        beats = self._beats(self._least("keep"))
+        beats = self._beats(self._least())
         digits = -int(np.log2(torch.finfo(self._model.dtype).eps)) + 1
         reason, refusals = "every one needs more digits", []
         for amplitude, places in product(AMPLITUDES, PLACES):  # from many binary places to few
@@ -143,12 +208,12 @@ class RepairWork:
             if max(block.bits for block in rounded.values()) > digits:  # T26: exact sums fit into the mantissa
                 continue
             blocks = [beat if isinstance(beat, Block) else rounded[h].block for h, beat in enumerate(beats)]
-            model = self._build(blocks, "keep")
+            model = self._build(blocks)
             ignored, deadline = self._goal.ignored, self._deadline
             verdict = prove_equivalent(model, self._machine, _PAIRS, False, ignored, deadline)
             if isinstance(verdict, Proved):
                 carried = {h: (block.image, block.beat.probe) for h, block in rounded.items()}
-                return self._report(model, "keep", carried, places)
+                return self._report(model, carried, places)
             reason = f"with {places} the verdict is {verdict}"
         self._deadline.check("repair: proving dyadic models")
         if len(refusals) == len(AMPLITUDES) * len(PLACES):
@@ -158,17 +223,13 @@ class RepairWork:
             f"{reason}; try a wider dtype, or mode='least'"
         )
 
-    @property
-    def _p(self) -> float:
-        return self._model.config.p
-
     def _assemble(self, blocks: list[Block]) -> SwitchedAffine:
         A, v, x0 = (np.stack([getattr(block, name) for block in blocks], axis) for name, axis in _AXES)
         return replace(self._tables, A=torch.from_numpy(A), v=torch.from_numpy(v), x0=torch.from_numpy(x0))
 
-    def _build(self, blocks: list[Block], columns: Columns) -> LRNN:
+    def _build(self, blocks: list[Block]) -> LRNN:
         tables = self._assemble(blocks).to(self._model.dtype)
-        return LRNN.from_affine(tables, "none" if columns == "keep" else "clip", self._p)
+        return LRNN.from_affine(tables, "none", self._model.config.p)
 
     def _check(self, model: LRNN) -> None:
         """Raise `NotExact` if a repaired model is wrong on test words drawn uniformly, or from live letters."""
@@ -186,7 +247,6 @@ class RepairWork:
     def _report(
         self,
         model: LRNN,
-        columns: Columns,
         carried: Mapping[int, tuple[Representation, ReadoutProbe]],
         places: Places | None = None,
     ) -> Repaired:
@@ -209,14 +269,10 @@ class RepairWork:
         return Repaired(
             model,
             self._mode,
-            columns,
             heads,
             self._states.numbers,
             self._goal.scope,
             Change(*(_relative(new, getattr(before, name).numpy()) for name, new in (("A", A), ("v", v), ("x0", x0)))),
-            self._p,
-            column_rule.column_norm(before.A.numpy(), self._p),
-            column_rule.column_norm(A, self._p),
             places,
         )
 
@@ -225,7 +281,7 @@ def _relative(after: np.ndarray, before: np.ndarray) -> float:
     return float(np.linalg.norm(after - before) / (np.linalg.norm(before) or 1.0))
 
 
-__all__ = ["Change", "Columns", "RepairedHead", "Mode", "Repaired", "repair", "snap"]
+__all__ = ["Change", "RepairedHead", "Mode", "Repaired", "repair"]
 
 _ATTEMPTS = (  # tried in this order until the repaired model is right
     RepairAttempt(0.8, 3.0),
@@ -238,18 +294,17 @@ _ATTEMPTS = (  # tried in this order until the repaired model is right
 def repair(
     model: LRNN,
     machine: MooreMachine,
-    columns: Columns = "keep",
     mode: Mode = "least",
     ignore: Ignore = (),
     seconds: float | Deadline | None = None,
 ) -> Repaired:
     """Return a model near a trained one that implements exact images of `machine`: errors do not grow with length.
 
+    The columns of the repaired model are not normalised.
+
     Args:
         model: one block layer over letters, right at least on short words.
         machine: over the same letters; the output on the empty word does not count.
-        columns: "keep" for the least change of the tables; "p<=1" for columns of a p-norm of at most 1, p as in the
-            model's configuration. The repaired model has the rule "clip" with "p<=1", otherwise "none".
         mode: "least" for the least change; "deadbeat" for blocks that forget all but their image, so that finitely many
             states are reachable; "dyadic" for dead-beat blocks whose arithmetic is exact in the model's dtype. A dyadic
             model is proved equal to the machine on all words but the empty one before it is returned.
@@ -258,19 +313,19 @@ def repair(
         seconds: the time limit; by default no limit.
 
     Raises:
-        UnsupportedFormat: for several layers, an unknown option, or "p<=1" with a mode other than "least".
-        NotExpressible: if no block holds an image of the machine, if no image satisfies the options, or
-            if the model lacks an output that counts.
+        UnsupportedFormat: for several layers, or an unknown mode.
+        NotExpressible: if no block holds an image of the machine, if no rational image fits, or if
+            the model lacks an output that counts.
         NotExact: if the repaired model still makes mistakes.
         OutOfTime: if the time limit passes first.
-        MissingPackage: for "p<=1" without cvxpy.
 
-    >>> from fsa2lrnn.automata import zoo
+    >>> from fsa2lrnn import compile_machine, zoo
     >>> repaired = repair(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(3))
     >>> repaired.change.A < 1e-6, repaired.heads[0].image.rank
     (True, 3)
     """
-    _check_options(columns, mode)
+    if mode not in get_args(Mode):
+        raise UnsupportedFormat(f"mode {mode!r} is not known: choose one of {', '.join(get_args(Mode))}")
     if not isinstance(model, LRNN):
         raise UnsupportedFormat(f"cannot repair a {type(model).__name__}: only an LRNN exposes its recurrence")
     if len(model.layers) > 1:
@@ -292,7 +347,7 @@ def repair(
         work = RepairWork(model, machine, goal, tables, states, observed, attempt, mode, deadline)
         if work.images:
             try:
-                return work.finish(columns)
+                return work.finish()
             except (NotExact, NotExpressible) as error:
                 faults.append(error)
     if not faults:
@@ -302,28 +357,3 @@ def repair(
             "into itself"
         )
     raise type(faults[0])("; and at another attempt: ".join(dict.fromkeys(map(str, faults))))
-
-
-def snap(model: LRNN, machine: MooreMachine) -> LRNN:
-    """Return the compiled model of `machine` in the dtype of `model`, which it replaces.
-
-    >>> from fsa2lrnn.automata import zoo
-    >>> snap(compile_machine(zoo.parity()).double(), zoo.parity()).dtype
-    torch.float64
-    """
-    specification_of(model, machine, "lacked")  # checks that letters are equal and outputs overlap
-    return compile_machine(machine, dtype=model.dtype)
-
-
-def _check_options(columns: Columns, mode: Mode) -> None:
-    """Raise `UnsupportedFormat` for unknown or contradictory options, `MissingPackage` without cvxpy if needed."""
-    for name, value, choices in [("columns", columns, get_args(Columns)), ("mode", mode, get_args(Mode))]:
-        if value not in choices:
-            raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(choices)}")
-    if columns == "p<=1" and mode != "least":
-        raise UnsupportedFormat(
-            f"columns='p<=1' goes with mode='least': the tables of a {mode} model follow from what it carries and "
-            "leave no room to bound their columns"
-        )
-    if columns == "p<=1":
-        cvxpy()  # before anything is computed

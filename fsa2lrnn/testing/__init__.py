@@ -1,1 +1,1 @@
-"""Tools for test suites: Hypothesis strategies, and broken objects (mutants) that verifiers must reject."""
+"""Tools for test suites: Hypothesis strategies."""

@@ -98,18 +98,16 @@ def _attempt_stacked(jobs: list[Job]) -> list[JobResult]:
 
 
 @contextmanager
-def processes(stop: Stop, cpus: int | None = None) -> Iterator[Run]:
+def processes(stop: Stop) -> Iterator[Run]:
     """Open an engine that runs jobs in parallel processes and yields them in the order in which they end.
 
-    Args:
-        stop: if requested, running jobs save and end, and no job starts.
-        cpus: the cores to use, None for all; a run takes `settings.threads`.
+    A run takes `settings.threads` cores. If `stop` is requested, running jobs save and end, and no job starts.
     """
 
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
         jobs = list(jobs)
         threads = max(job.settings.threads for job in jobs)
-        with ThreadPoolExecutor(max(1, (cpus or os.cpu_count() or 1) // threads)) as pool:
+        with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // threads)) as pool:
             waiting = {pool.submit(run_in_a_process, *job, lambda _: None, stop): job for job in jobs}
             for future in as_completed(waiting):
                 result = future.result()

@@ -170,7 +170,6 @@ def sweep_in(
     trials: Sequence[Trial],
     engine: Engine = "ray",
     address: str | None = None,
-    cpus: int | None = None,
     retries: int = RETRIES,
     report: Report = lambda _: None,
 ) -> SweepOutcome:
@@ -180,7 +179,7 @@ def sweep_in(
         folder: created if it does not exist.
         trials: the trials of one sweep (`Sweep.trials`) or of several.
         engine: one of the engines of `fsa2lrnn.training.engines`.
-        address, cpus: the arguments of `engines.on_ray`; `cpus` also limits processes.
+        address: the address of a cluster of Ray; by default this machine.
         retries: how often a failed run is repeated.
         report: called with one line of text per run.
 
@@ -192,10 +191,10 @@ def sweep_in(
     folder.mkdir(parents=True, exist_ok=True)
     stop = Stop()
     if engine == "ray":
-        runs = on_ray(stop, address, cpus)
+        runs = on_ray(stop, address)
     else:
         in_process = {"serial": serial, "stacked": stacked}
-        runs = in_process[engine](stop) if engine in in_process else processes(stop, cpus)
+        runs = in_process[engine](stop) if engine in in_process else processes(stop)
     with alone(folder, "sweep"), runs as run, stop:  # `stop` last, because Ray installs a handler of SIGTERM
         records = run_sweep(trials, folder, run, stop, retries, report)
     cells = summary(trials, records)

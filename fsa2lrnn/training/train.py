@@ -104,7 +104,7 @@ def train_together(
     The outcome of a run that diverges is the error, and the others continue. Runs that resume at an earlier step catch
     up first. Raises as `train` does before the first step.
     """
-    from fsa2lrnn.training.writers import check_writers, record_writers
+    from fsa2lrnn.training.run_folder import check_writers, record_writers
 
     check_writers(write_to)
     diverged: dict[int, Diverged] = {}

@@ -24,11 +24,11 @@ from fsa2lrnn.checker.files import RATIO, Unpacking
 from fsa2lrnn.checker.sets import Sets as Sets
 from fsa2lrnn.checker.sets import Tail as Tail
 from fsa2lrnn.checker.sets import Tube as Tube
-from fsa2lrnn.display import OPEN, Brief, card
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.reading import check_fields, parse_json, read, shown
-from fsa2lrnn.verdicts import Scope, tested
+from fsa2lrnn.verdicts import Scope
 from fsa2lrnn.verification.plain import library_errors
 
 FORMAT = "fsa2lrnn-horizon-certificate"
@@ -127,17 +127,6 @@ class Certificate(Brief):
 
     def __str__(self) -> str:
         return f"certificate, to be checked: {self._claim()}, by {self.method}, in {self.dtype}"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            ("claims", self._claim()),
-            ("method", f"{self.method}, memory {self.memory}" if self.tube else self.method),
-            ("computes in", f"{self.dtype}, by the scans {', '.join(self.scans)}"),
-            ("scope", str(self.scope or "outputs that the model lacks do not count")),
-            ("of the model", self.sha256[:16]),
-            *(("assumed", text) for text in tested(self.tested_layers)),
-        ]
-        return card("Certificate, to be checked", rows, OPEN)
 
     def covers(self, length: int) -> bool:
         """Decide whether the certificate covers words of this length."""

@@ -142,7 +142,7 @@ def _differences(name: str, module: nn.Module, fresh: nn.Module, tested: set[str
             yield f"{label}.{key} = {shown(own.get(key))}, its configuration makes it {shown(made[key])}: {_ANEW}"
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return type(value) in _PLAIN or (type(value) is tuple and all(map(_is_plain, value)))
 
 

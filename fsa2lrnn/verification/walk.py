@@ -21,8 +21,9 @@ from fsa2lrnn.verification.specification import Specification
 
 ROUNDS = ("sequential",)
 """The scans of an enumeration in which something rounds: words read letter by letter, one at a time."""
-MOST_ALONE = 1 << 14
+MOST_ALONE = 1 << 13
 """The maximal number of letters read one at a time, for a model that rounds: some seconds."""
+_LETTERS_PER_CALL = 1 << 8  # a call of the model takes about as long as this many letters of a batch
 MOST_BYTES = 1 << 27
 """The maximal size of the visited pairs."""
 _PAIR = 250  # bytes that Python takes for a pair, besides the state
@@ -77,7 +78,8 @@ def explore(
 ) -> EnumerationResult:
     """Explore pairs breadth first until a word is wrong, no pair is new, or budget, time or length run out.
 
-    A length is explored completely or not at all: `allows` decides whether that many steps may be made in all. A model
+    A length is explored completely or not at all: `allows` decides whether that many steps may be made in all, where
+    each call of the model counts as `_LETTERS_PER_CALL`, so that long words of few letters are no cheaper. A model
     that rounds is stepped letter by letter, one word at a time, since it may round differently in a batch, at most
     `MOST_ALONE` times. Pairs are at most as many as fit in `MOST_BYTES`.
     """
@@ -97,7 +99,8 @@ def _walked(
     while len(walk) and (longest is None or walk.length < longest):
         # A length is explored only if the budget covers all of it.
         more = int(walk.live.sum())
-        if not allows(walk.letters + more) or (walk.seen + more) * (walk.states.shape[1] + _PAIR) > MOST_BYTES:
+        steps = walk.letters + more + (_LETTERS_PER_CALL * walk.length if system.steps_in_batches else 0)
+        if not allows(steps) or (walk.seen + more) * (walk.states.shape[1] + _PAIR) > MOST_BYTES:
             break
         try:
             with watch.looking():

@@ -19,11 +19,9 @@ TEXTS = {
 
 def test_imports_are_found_in_functions_and_relative_to_a_package():
     edges = {
-        ("fsa2lrnn.low.table", "fsa2lrnn.low.__init__"),
-        ("fsa2lrnn.high.walk", "fsa2lrnn.low.__init__"),
-        ("fsa2lrnn.high.walk", "fsa2lrnn.low.table"),
-        ("fsa2lrnn.high.walk", "fsa2lrnn.top.table"),
-    }
+        ("fsa2lrnn.low.table", "fsa2lrnn.low.__init__"), ("fsa2lrnn.high.walk", "fsa2lrnn.low.__init__"),
+        ("fsa2lrnn.high.walk", "fsa2lrnn.low.table"), ("fsa2lrnn.high.walk", "fsa2lrnn.top.table"),
+    }  # fmt: skip
     assert set(architecture.imports(TEXTS, with_types=False).edges) == edges
     for_types = ("fsa2lrnn.high.__init__", "fsa2lrnn.top.table")
     assert set(architecture.imports(TEXTS, with_types=True).edges) == edges | {for_types}

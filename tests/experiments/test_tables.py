@@ -4,29 +4,9 @@ import signal
 
 import pytest
 
-from experiments import figures, learned_sizes, pictures, results_io
-from experiments.learned_sizes import Threshold
+from experiments import figures, pictures, results_io
 from experiments.resumable import known_rows, run_due, within
 from fsa2lrnn.errors import OutOfTime
-
-GROUP = {"columns": {"lower": 5, "upper": 5}, "real": {"lower": 2, "upper": 2}}
-REGISTER = {"columns": None, "real": {"lower": 3, "upper": 3}}
-
-
-@pytest.mark.parametrize(
-    ("known", "rule", "expected"),
-    [
-        (GROUP, "none", Threshold(2, True)),
-        (GROUP, "clip-2", Threshold(2, True)),  # orthogonal blocks
-        (GROUP, "clip-1", Threshold(5, True)),
-        ({**GROUP, "columns": {"lower": 3, "upper": 5}}, "clip-1", None),
-        (REGISTER, "none", Threshold(3, True)),
-        (REGISTER, "clip-2", Threshold(3, False)),
-        (REGISTER, "clip-1", None),
-    ],
-)
-def test_what_theory_asks_for(known, rule, expected):
-    assert learned_sizes.predicted(known, rule) == expected
 
 
 def compiled(code):

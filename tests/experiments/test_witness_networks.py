@@ -1,6 +1,9 @@
-"""Witnesses as running modules: exact ones proved, rotating ones right within the stated bound."""
+"""Witnesses as running modules: exact ones proved, rotating ones within their bound; blocks of 1-norm at most 1."""
 
 from fractions import Fraction
+from functools import cache
+from itertools import permutations, product
+from math import lcm
 
 import numpy as np
 import pytest
@@ -8,6 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments import signed_blocks as columns
+from experiments.signed_blocks import signed_blocks
 from experiments.witness_networks import _block_length, lower_witness, safe_length
 from fsa2lrnn import MooreMachine, Proved, prove_equivalent, zoo
 from fsa2lrnn.errors import NotExact
@@ -76,16 +81,10 @@ def test_the_bound_on_rotations_covers_the_error_that_is_seen():
 
 
 @pytest.mark.long_cases("group(A5)-block(4)-sizes1")
-@pytest.mark.parametrize(
-    ("task", "family", "sizes"),
-    [
-        ("group(S4)", "block(3)", {3}),
-        ("group(A5)", "block(4)", {4}),
-        ("even_pair(5)", "block(3)", {3}),
-        ("shift_register(5)", "block(5)", None),
-        ("sum_mod(7)", "block(6)", {6}),
-    ],
-)
+@pytest.mark.parametrize(("task", "family", "sizes"), [
+    ("group(S4)", "block(3)", {3}), ("group(A5)", "block(4)", {4}), ("even_pair(5)", "block(3)", {3}),
+    ("shift_register(5)", "block(5)", None), ("sum_mod(7)", "block(6)", {6}),
+])  # fmt: skip
 def test_blocks_of_integers_are_proved(task, family, sizes):
     machine = zoo.from_task(task)
     witness = represent(machine, family)
@@ -99,15 +98,12 @@ def test_blocks_of_integers_are_proved(task, family, sizes):
 
 
 @pytest.mark.long_cases("sum_mod(5)-diagonal-complex")
-@pytest.mark.parametrize(
-    ("task", "family"),
-    [
-        *((task, "diagonal-complex") for task in ("sum_mod(5)", "sum_mod(12)", "cycle_navigation(8)")),
-        ("resettable_counter(5)", "diagonal-complex"),
-        *((task, None) for task in ("group(A5)", "sum_mod(7)", "group(D5)")),
-        pytest.param("mod_arith(5, completion=register)", None, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("task", "family"), [
+    *((task, "diagonal-complex") for task in ("sum_mod(5)", "sum_mod(12)", "cycle_navigation(8)")),
+    ("resettable_counter(5)", "diagonal-complex"),
+    *((task, None) for task in ("group(A5)", "sum_mod(7)", "group(D5)")),
+    pytest.param("mod_arith(5, completion=register)", None, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_rotations_and_real_blocks_are_right_within_the_length_that_is_stated(task, family):
     machine = zoo.from_task(task)
     witness = represent(machine, family or f"block({minimal_block(machine, 'R').upper})")
@@ -148,3 +144,45 @@ def test_heads_of_few_factors_run(task, family):
     assert model.config.layers[0].n_factors == int(family[12:-1])
     word = [machine.alphabet[a] for a in np.random.default_rng(0).integers(len(machine.alphabet), size=3_000)]
     assert model.transduce(word) == machine.transduce(word)
+
+
+def test_named_groups():
+    sizes = {"Z5": 5, "Z10": 5, "S3": 3, "S4": 3, "A4": 3, "A5": 5, "Q8": 4, "D4": 2, "Z2xZ3xS3": 3}
+    assert {name: signed_blocks(zoo.group(name)).upper for name in sizes} == sizes
+    for name in ("S3", "S4", "Z12"):
+        assert signed_blocks(zoo.group(name)).lower >= minimal_block(zoo.group(name), "Q").lower
+    assert signed_blocks(zoo.flip_flop()) is None
+    assert signed_blocks(MooreMachine([[0]], ["only"])).upper == 0
+
+
+@cache
+def periods(b):
+    """How long the orbits of vectors are under the signed permutations of b axes: by all of them."""
+    found = set()
+    for order, signs in product(permutations(range(b)), product((1, -1), repeat=b)):
+        matrix = np.zeros((b, b), int)
+        matrix[range(b), order] = signs
+        for start in product((0, 1), repeat=b):
+            x, period = np.array(start), 1
+            y = matrix @ x
+            while not np.array_equal(x, y):
+                y, period = matrix @ y, period + 1
+            found.add(period)
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6, 8, 12])
+def test_cyclic_groups_need_what_signed_permutations_show(n):
+    """One generator turns each block by a signed permutation; n states take orbits whose lengths have n as multiple."""
+    least = next(b for b in range(1, 5) if lcm(*(p for p in periods(b) if n % p == 0)) == n)
+    assert signed_blocks(zoo.sum_mod(n)).upper == least
+
+
+def test_groups_beyond_the_limits_leave_an_interval(monkeypatch):
+    large = signed_blocks(zoo.sum_mod(211))
+    assert (large.lower, large.upper) == (1, 211)
+    assert large.note == "the group has more than 200 elements"
+    monkeypatch.setattr(columns, "MAX_SUBGROUPS", 10)
+    many = signed_blocks(zoo.group("A5"))
+    assert (many.lower, many.upper) == (5, 60)
+    assert many.note == "the group has more than 10 subgroups"

@@ -43,8 +43,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch
     with pytest.raises(OSError, match=reason) as fault:
         write_atomically(tmp_path / "f", b"new")
     assert (fault.value.errno, fault.value.filename) == (28, str(tmp_path / "f"))
-    assert (tmp_path / "f").read_bytes() == b"old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
+    assert ((tmp_path / "f").read_bytes(), [entry.name for entry in tmp_path.iterdir()]) == (b"old", ["f"])
 
 
 def test_places_are_tried_and_left_as_they_were(tmp_path):
@@ -53,8 +52,7 @@ def test_places_are_tried_and_left_as_they_were(tmp_path):
         check_file(tmp_path / name)
     check_folder(tmp_path)
     check_folder(tmp_path / "to" / "be" / "made")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["old"]
-    assert (tmp_path / "old").read_bytes() == b"old"
+    assert ([entry.name for entry in tmp_path.iterdir()], (tmp_path / "old").read_bytes()) == (["old"], b"old")
     (tmp_path / "f").write_bytes(b"")
     for path in (tmp_path / "f", tmp_path / "f" / "below" / "it"):
         with pytest.raises(NotADirectoryError, match=r"this is a file, give a folder: .*/f'"):
@@ -92,8 +90,7 @@ def test_a_file_too_large_for_the_disk_is_named(tmp_path):
             write_atomically(tmp_path / "f", bytes(1 << 17))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert (tmp_path / "f").read_bytes() == b"old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
+    assert ((tmp_path / "f").read_bytes(), [entry.name for entry in tmp_path.iterdir()]) == (b"old", ["f"])
 
 
 KILLED = """
@@ -112,8 +109,7 @@ def test_what_a_killed_process_leaves_goes_with_the_next_write(tmp_path):
         assert killed.returncode == -signal.SIGKILL
         assert len(leftovers(tmp_path)) == 1  # the second removed what the first left
     write_atomically(path, b"whole")
-    assert leftovers(tmp_path) == []
-    assert path.read_bytes() == b"whole"
+    assert (leftovers(tmp_path), path.read_bytes()) == ([], b"whole")
 
 
 def leftovers(folder):

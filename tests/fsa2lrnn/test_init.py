@@ -1,7 +1,7 @@
 """The door: every name of the contract; deadlines, errors, versions; what an installation without extras can do."""
 
 import ast
-import inspect
+import json
 import math
 import re
 import subprocess
@@ -15,13 +15,17 @@ import pytest
 import torch
 
 import fsa2lrnn
-from fsa2lrnn import deadline, errors
-from fsa2lrnn.automata import formats
-from fsa2lrnn.cli import app, options
+from fsa2lrnn import deadline
+from fsa2lrnn.automata import zoo
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage, OutOfTime, UnsupportedFormat
-from fsa2lrnn.files import FORMATS, endings
+from fsa2lrnn.export.in_use import say
+from fsa2lrnn.families import represent
+from fsa2lrnn.layers import EXPORTED, LAYERS, is_layer, of_name, released_model, trained_name
+from fsa2lrnn.nn.layers import layer_named
 from fsa2lrnn.optional import is_installed, require
+from fsa2lrnn.training.grid import Sweep, read_sweep
+from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.verification.coverage import environment
 
 FUNCTIONS = ("certify", "check", "extract", "extract_learned", "falsify", "prove_equivalent")
@@ -83,32 +87,6 @@ def test_a_deadline_stands_for_itself_and_other_limits_are_positive():
     for seconds in (0, -1, math.nan):
         with pytest.raises(UnsupportedFormat, match="a time limit is a positive number, or None for no limit"):
             Deadline.of(seconds)
-
-
-@pytest.mark.parametrize("kind", [k for _, k in inspect.getmembers(errors, inspect.isclass)])
-def test_every_kind_has_the_base_and_says_what_it_is(kind):
-    assert issubclass(kind, errors.Fsa2LrnnError | UserWarning)
-    assert kind.__doc__
-
-
-def test_one_is_no_plural_and_long_texts_keep_both_ends():
-    counts = [errors.counted(n, "joint state") for n in (0, 1, 1_000)]
-    assert counts == ["0 joint states", "1 joint state", "1,000 joint states"]
-    assert errors.shortened("short") == "short"
-    text = "a" * 100_000 + "b"
-    short = errors.shortened(text)
-    assert len(short) < 250
-    assert short.endswith("…(99,801 characters)…" + "a" * 99 + "b")
-
-
-def test_help_names_every_ending_and_prefixes_stand_in_place_of_endings():
-    files = [ending for known in FORMATS if known.is_file for ending in known.endings]
-    assert endings().split() == files
-    assert endings(for_writing=True).split() == [e for known in FORMATS if known.writer for e in known.endings]
-    assert options.WRITTEN.endswith(endings(for_writing=True))
-    assert str(app.info.epilog).endswith(f"a file: {endings()}")
-    assert [known.endings for known in FORMATS if not known.is_file] == [("regex:",), ("task:",), ("mlregtest:",)]
-    assert formats.FORMATS is FORMATS
 
 
 def test_the_environment_names_what_decides_on_the_order_of_sums(monkeypatch):
@@ -192,7 +170,7 @@ def beginning(text):
 @pytest.mark.long
 def test_no_optional_package_is_imported_where_it_may_be_missing():
     """A module imports one at its head only if whoever imports that module has asked for the package before."""
-    asks_first = {"fsa2lrnn/verification/extraction/lstar.py", "fsa2lrnn/nn/scans/triton_kernels.py"}
+    asks_first = {"fsa2lrnn/nn/scans/triton_kernels.py"}
     asks_first = {path for path in asks_first if (ROOT / path).exists()}  # an extra may have been deleted
     found = set()
     for path in (ROOT / "fsa2lrnn").rglob("*.py"):
@@ -227,8 +205,6 @@ def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
     refused = [
         (["certify", str(even), "task:even_pair(5)"], "repair"),
         (["repair", str(total), source], "repair"),
-        (["repair", str(total), source, "--columns", "p<=1"], "repair"),
-        (["extract", str(total), "--method", "lstar"], "learn"),
         (["compare", str(even), *against, *few, "--plot", "plot.svg"], "plot"),
     ]
     code = f"""{ALONE}
@@ -266,7 +242,6 @@ for extra, ask in asks.items():
         assert f'not installed: pip install "fsa2lrnn[{{extra}}]"' in str(error)
     else:
         raise AssertionError("nothing is missed")
-import fsa2lrnn.testing.mutants
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -283,9 +258,56 @@ def test_a_verifier_loads_no_layer_that_it_does_not_verify():
     count, layers = done.stdout.splitlines()
     assert int(count) <= 110
     assert {name.rpartition(".")[2] for name in layers.split()} <= {
-        "base",
-        "block",
-        "hard",
-        "householder_layer",
-        "index",
-    }
+        "base", "block", "hard", "householder_layer", "index",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("row", LAYERS.values(), ids=LAYERS)
+def test_every_spelling_is_taken_everywhere_or_told_what_can_be_done(row, tmp_path):
+    names = [row.name, *row.spellings, *row.exported_to]
+    names += [spelled for name in names for spelled in (name.replace("-", "_"), name.replace("-", "").upper())]
+    assert {of_name(name).name for name in names} == {row.name}
+    assert all(map(is_layer, names))
+    other = names[-1]
+    told = re.escape(f"{row.name} ")  # what the message then lists
+    if row.trained_by and not row.setting:
+        trained = row.trained_by
+        assert {trained_name(name) for name in names} == {trained}
+        assert layer_named(other) is layer_named(trained)
+        assert (
+            Settings("task:parity", layer=other).layer == preset("quick", "task:parity", layer=other).layer == trained
+        )
+        file = tmp_path / "sweep.json"
+        file.write_text(json.dumps({"tasks": ["task:parity"], "settings": {"named": {"layer": other}}}))
+        (trial,) = Sweep.from_dict(read_sweep(file)).trials
+        assert trial.settings.layer == trained
+    else:
+        for refuse in (trained_name, layer_named, lambda name: Settings("task:parity", layer=name)):
+            with pytest.raises(UnsupportedFormat, match=told):
+                refuse(other)
+    if row.exported_to:
+        assert {released_model(name) for name in names} == set(row.exported_to)
+    else:
+        with pytest.raises(UnsupportedFormat, match=f"{told}.*no released model with it .* {EXPORTED[0]}, "):
+            released_model(other)
+    if row.family:
+        assert say(zoo.parity(), other).name == row.name
+        assert represent(zoo.parity(), other).answer in ("yes", "no", "unknown")
+    else:
+        with pytest.raises(UnsupportedFormat, match=told):
+            represent(zoo.parity(), other)
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("train", "--layer", "olmo-hybrid"), "--set neg_eigval=true"),
+    (("train", "--layer", "mamba"), "mamba is decided (`explain --layer`)"),
+    (("train", "--layer", "lstm"), "lstm"),
+    (("export", "--layer", "mamba-3"), "mamba-3 trains (`train --layer mamba3`), is decided"),
+    (("explain", "--layer", "deltanet"), "stacks of deltanet are not decided: deltanet is a special case"),
+    (("explain", "--family", "rwkv7"), "rwkv7 is described by no family: rwkv-7 trains"),
+])  # fmt: skip
+def test_what_cannot_be_done_says_what_can(call, arguments, said):
+    command, *options = arguments
+    output = [] if command == "explain" else ["-o", "out"]
+    code, _, err = call(command, "task:parity", *options, *output)
+    assert (code, said in " ".join(err.split())) == (2, True), err

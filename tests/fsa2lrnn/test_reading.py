@@ -82,22 +82,19 @@ def test_other_text_is_refused_by_name(text):
     assert error.startswith("some file")
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("[" * 100_000, "f: nested deeper than 100, and no file of ours is"),
-        ("[" * 101 + "]" * 101, "nested deeper than 100"),
-        ('{"a": ' * 101 + "1" + "}" * 101, "nested deeper than 100"),
-        ('{"a": 1, "b": {"c": 2, "c": 2}}', "f: the field 'c' stands twice in one object"),
-        ("[NaN]", "f: it holds NaN, which is not a number"),
-        ("9" * 5_000, "f: it holds a number of more than 4,300 digits"),
-        (r'["\ud800"]', "f holds half a character"),
-        (b'["\xed\xa0\x80"]', "f is not UTF-8 .byte 0xed at offset 2, in line 1"),
-        (b"\xff\xfe", "f is not UTF-8 .byte 0xff at offset 0, in line 1"),
-        ('{"a": 1,', "f: line 1, column 9: Expecting property name .*: the file is truncated or not JSON"),
-        ("", "f: line 1, column 1: Expecting value"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("[" * 100_000, "f: nested deeper than 100, and no file of ours is"),
+    ("[" * 101 + "]" * 101, "nested deeper than 100"),
+    ('{"a": ' * 101 + "1" + "}" * 101, "nested deeper than 100"),
+    ('{"a": 1, "b": {"c": 2, "c": 2}}', "f: the field 'c' stands twice in one object"),
+    ("[NaN]", "f: it holds NaN, which is not a number"),
+    ("9" * 5_000, "f: it holds a number of more than 4,300 digits"),
+    (r'["\ud800"]', "f holds half a character"),
+    (b'["\xed\xa0\x80"]', "f is not UTF-8 .byte 0xed at offset 2, in line 1"),
+    (b"\xff\xfe", "f is not UTF-8 .byte 0xff at offset 0, in line 1"),
+    ('{"a": 1,', "f: line 1, column 9: Expecting property name .*: the file is truncated or not JSON"),
+    ("", "f: line 1, column 1: Expecting value"),
+])  # fmt: skip
 def test_what_no_writer_of_ours_writes_is_refused(text, reason):
     with pytest.raises(UnsupportedFormat, match=reason):
         parse_json(text, "f")
@@ -128,29 +125,26 @@ def test_types_are_declared_or_decoded_and_faults_counted():
     assert shown({"heads": -1 << 20_000}) == "{'heads': a whole number of 20,001 bits}"
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"size": 2.0}, "whole.size = 2.0 must be a whole number"),
-        ({"size": True}, "whole.size = True must be a whole number"),
-        ({"size": 2 * MAX_WHOLE}, "whole.size = 36893488147419103232 must be a whole number"),
-        ({"flag": 1}, "whole.flag = 1 must be true or false"),
-        ({"name": None}, "whole.name = None must be text"),
-        ({"mode": "quick"}, "whole.mode = 'quick' must be 'fast' or 'slow'"),
-        ({"limit": float("inf")}, "whole.limit = inf must be a finite number or null"),
-        ({"limit": False}, "whole.limit = False"),
-        ({"limit": 10**400}, "whole.limit = 1000.* must be a finite number or null"),
-        ({"sizes": {"0": 1}}, "whole.sizes = .* must be a list"),
-        ({"sizes": [1, 2.5, "3"]}, r"whole.sizes\[1\] = 2.5 .*; whole.sizes\[2\] = '3' must be a whole"),
-        ({"pair": ["a"]}, "whole.pair has 1 entries, expected are 2"),
-        ({"parts": [{}]}, r"whole.parts\[0\].weight is missing"),
-        ({"parts": [3]}, r"whole.parts\[0\] = 3 must be an object"),
-        ({"parts": [{"weight": 1, "heavy": 2}]}, r"whole.parts\[0\].heavy is not known: remove it"),
-        ({"by_name": {"x": "y"}}, "whole.by_name.x = 'y' must be a finite number"),
-        ({"by_name": []}, r"whole.by_name = \[\] must be an object"),
-        ({"norm": 1}, "whole.norm = 1 must be true or false or text"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({"size": 2.0}, "whole.size = 2.0 must be a whole number"),
+    ({"size": True}, "whole.size = True must be a whole number"),
+    ({"size": 2 * MAX_WHOLE}, "whole.size = 36893488147419103232 must be a whole number"),
+    ({"flag": 1}, "whole.flag = 1 must be true or false"),
+    ({"name": None}, "whole.name = None must be text"),
+    ({"mode": "quick"}, "whole.mode = 'quick' must be 'fast' or 'slow'"),
+    ({"limit": float("inf")}, "whole.limit = inf must be a finite number or null"),
+    ({"limit": False}, "whole.limit = False"),
+    ({"limit": 10**400}, "whole.limit = 1000.* must be a finite number or null"),
+    ({"sizes": {"0": 1}}, "whole.sizes = .* must be a list"),
+    ({"sizes": [1, 2.5, "3"]}, r"whole.sizes\[1\] = 2.5 .*; whole.sizes\[2\] = '3' must be a whole"),
+    ({"pair": ["a"]}, "whole.pair has 1 entries, expected are 2"),
+    ({"parts": [{}]}, r"whole.parts\[0\].weight is missing"),
+    ({"parts": [3]}, r"whole.parts\[0\] = 3 must be an object"),
+    ({"parts": [{"weight": 1, "heavy": 2}]}, r"whole.parts\[0\].heavy is not known: remove it"),
+    ({"by_name": {"x": "y"}}, "whole.by_name.x = 'y' must be a finite number"),
+    ({"by_name": []}, r"whole.by_name = \[\] must be an object"),
+    ({"norm": 1}, "whole.norm = 1 must be true or false or text"),
+])  # fmt: skip
 def test_what_is_of_another_type_is_named(changes, reason):
     with pytest.raises(UnsupportedFormat, match=reason):
         read(Whole, GOOD | changes, "whole")
@@ -199,15 +193,13 @@ def test_arrays_hold_letters_of_any_hashable_type_and_words_any_white_space():
     assert encode(np.array([5, 3, 5]), (3, 5)).tolist() == [1, 0, 1]
     alphabet = (None, ("a", 1), frozenset({2}), 3)
     assert encode([frozenset({2}), None, 3, ("a", 1)], alphabet).tolist() == [2, 0, 3, 1]
-    assert encode("a b\n a", ("a", "b")).tolist() == [0, 1, 0]
-    assert encode("a b", ("a", "b", " ")).tolist() == [0, 2, 1]
+    assert (encode("a b\n a", ("a", "b")).tolist(), encode("a b", ("a", "b", " ")).tolist()) == ([0, 1, 0], [0, 2, 1])
     assert encode("a b\n", ("a", "b", " ")).tolist() == [0, 2, 1]
     assert encode("10 1\tone +\n1", WORDY).tolist() == [0, 1, 2, 3, 1]
 
 
 def test_typographic_letters_of_the_alphabet_stand_for_themselves_and_letters_written_alike_are_listed():
-    assert encode("−-", ("-", "−")).tolist() == [1, 0]
-    assert encode("×", ("×", "a")).tolist() == [0]
+    assert (encode("−-", ("-", "−")).tolist(), encode("×", ("×", "a")).tolist()) == ([1, 0], [0])
     with pytest.raises(InvalidWord):
         encode("*", ("×", "a"))
     alphabet = (0, "0")
@@ -221,10 +213,8 @@ def test_typographic_letters_of_the_alphabet_stand_for_themselves_and_letters_wr
 def test_equal_alphabets_of_unlike_types_are_read_as_written():
     """(0, 1) == (False, True) == (0.0, 1.0): a cache keyed by the alphabet once mixed them up."""
     assert [is_character_alphabet(alphabet) for alphabet in ((0, 1), (False, True), (0.0, 1.0))] == [True, False, False]
-    assert encode("01", (0, 1)).tolist() == [0, 1]
-    assert encode("False True", (False, True)).tolist() == [0, 1]
-    assert encode("0.0 1.0", (0.0, 1.0)).tolist() == [0, 1]
-    assert text_index((False, True)) == {"False": 0, "True": 1}
+    assert (encode("01", (0, 1)).tolist(), encode("False True", (False, True)).tolist()) == ([0, 1], [0, 1])
+    assert (encode("0.0 1.0", (0.0, 1.0)).tolist(), text_index((False, True))) == ([0, 1], {"False": 0, "True": 1})
     assert letter_index((False, True)) == letter_index((0, 1))
 
 
@@ -245,36 +235,22 @@ def test_the_table_for_ascii_equals_the_dictionary(text):
     assert encode(text, ARITHMETIC).tolist() == [index[c] for c in text if c != " "]
 
 
-@pytest.mark.parametrize(
-    ("word", "alphabet", "message"),
-    [
-        ("1+a", ("1", "+"), "letter 'a' at position 3 is not in the alphabet ('1', '+'): use letters of the alphabet"),
-        (["1", "a"], ("1",), "letter 'a' at position 2 is not in the alphabet ('1'): use letters of the alphabet"),
-        ([0, "1"], (0, 1), "letter '1' at position 2 is not in the alphabet (0, 1): write 1 (int), not '1' (str)"),
-        ([1], ("1", "2"), "letter 1 at position 1 is not in the alphabet ('1', '2'): write '1' (str), not 1 (int)"),
-        ([[1]], (0, 1), "letter [1] at position 1 is not in the alphabet (0, 1): use letters of the alphabet"),
-        ("one 2", WORDY, "letter '2' at position 2 is not in the alphabet ('10', '1', 'one', '+'): "),
-        ("0 0  9", ("0", "1"), "letter '9' at position 3 is not in the alphabet"),
-        ("0" * 999 + "x", ("0", "1"), "letter 'x' at position 1000 is not in the alphabet"),
-        ("0" * 999 + "é", ("0", "1"), "letter 'é' at position 1000 is not in the alphabet"),
-        ([99], tuple(range(20)), "is not in the alphabet (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …): use letters"),
-    ],
-)
+@pytest.mark.parametrize(("word", "alphabet", "message"), [
+    ("1+a", ("1", "+"), "letter 'a' at position 3 is not in the alphabet ('1', '+'): use letters of the alphabet"),
+    (["1", "a"], ("1",), "letter 'a' at position 2 is not in the alphabet ('1'): use letters of the alphabet"),
+    ([0, "1"], (0, 1), "letter '1' at position 2 is not in the alphabet (0, 1): write 1 (int), not '1' (str)"),
+    ([1], ("1", "2"), "letter 1 at position 1 is not in the alphabet ('1', '2'): write '1' (str), not 1 (int)"),
+    ([[1]], (0, 1), "letter [1] at position 1 is not in the alphabet (0, 1): use letters of the alphabet"),
+    ("one 2", WORDY, "letter '2' at position 2 is not in the alphabet ('10', '1', 'one', '+'): "),
+    ("0 0  9", ("0", "1"), "letter '9' at position 3 is not in the alphabet"),
+    ("0" * 999 + "x", ("0", "1"), "letter 'x' at position 1000 is not in the alphabet"),
+    ("0" * 999 + "é", ("0", "1"), "letter 'é' at position 1000 is not in the alphabet"),
+    ([99], tuple(range(20)), "is not in the alphabet (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …): use letters"),
+])  # fmt: skip
 def test_an_unknown_letter_is_named_with_its_place(word, alphabet, message):
     with pytest.raises(InvalidWord) as error:
         encode(word, alphabet)
     assert message in str(error.value)
-
-
-def test_a_letter_whose_text_fails_is_still_only_unknown():
-    class Mute:
-        def __str__(self) -> str:
-            raise RuntimeError
-
-        __repr__ = object.__repr__
-
-    with pytest.raises(InvalidWord, match="at position 1 is not in the alphabet"):
-        encode([Mute()], ("a",))
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
@@ -311,13 +287,10 @@ def test_alphabets_are_aligned_or_told_apart():
         align((0, "1"), ("1", "0"))
 
 
-@pytest.mark.parametrize(
-    ("symbol", "message"),
-    [
-        *((symbol, "cannot be written to JSON, which holds strings") for symbol in (b"a", 1j, object(), (1, b"a"))),
-        *((symbol, r"holds half a character \(a lone surrogate\)") for symbol in ("a\ud800", ("x", "\udcff"))),
-    ],
-)
+@pytest.mark.parametrize(("symbol", "message"), [
+    *((symbol, "cannot be written to JSON, which holds strings") for symbol in (b"a", 1j, object(), (1, b"a"))),
+    *((symbol, r"holds half a character \(a lone surrogate\)") for symbol in ("a\ud800", ("x", "\udcff"))),
+])  # fmt: skip
 def test_other_types_and_half_characters_are_refused(symbol, message):
     with pytest.raises(UnsupportedFormat, match=message):
         to_json(symbol)

@@ -106,17 +106,14 @@ def test_the_position_is_that_of_the_first_wrong_output_that_counts_whatever_the
         Counterexample.from_json({**written, "length": 3})
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"extra": 1}, "failure.extra is not known: remove it"),
-        ({"wanted": [0]}, "failure: 2 letters, but 1 and 2 outputs"),
-        ({"counts": [True]}, "failure: 2 letters"),
-        ({"word": None}, "failure.word = None must be a list"),
-        ({"given": [[1], [2]]}, "is not a symbol"),
-        ({"margin": "0"}, "failure.margin = '0' must be a finite number or null"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({"extra": 1}, "failure.extra is not known: remove it"),
+    ({"wanted": [0]}, "failure: 2 letters, but 1 and 2 outputs"),
+    ({"counts": [True]}, "failure: 2 letters"),
+    ({"word": None}, "failure.word = None must be a list"),
+    ({"given": [[1], [2]]}, "is not a symbol"),
+    ({"margin": "0"}, "failure.margin = '0' must be a finite number or null"),
+])  # fmt: skip
 def test_what_is_no_failing_word_is_refused(changes, reason):
     with pytest.raises(UnsupportedFormat, match=reason):
         Counterexample.from_json({**WORD.to_json(), **changes})
@@ -143,22 +140,14 @@ def results():
     other = MooreMachine(machine.delta, machine.outputs[::-1], machine.start, machine.alphabet)
     certificate = certify(model, machine)
     return {
-        "proved": prove_equivalent(model, machine),
-        "refuted": prove_equivalent(model, other),
-        "undecided": falsify(model, machine),
-        "certificate": certificate,
-        "accepted": check(certificate, model),
-        "classification": classify(machine),
-        "repaired": repair(compile_machine(parity), parity),
-        "witness": represent(parity, "diagonal[-1,1]"),
-        "impossibility": represent(machine, "diagonal[-1,1]"),
-        "extraction": extract_learned(compile_machine(parity)),
-        "machine": extract(model),
-        "recurrence": compile_recurrence(machine),
-        "choice": choose(machine),
-        "decomposition": decompose(machine),
+        "proved": prove_equivalent(model, machine), "refuted": prove_equivalent(model, other),
+        "undecided": falsify(model, machine), "certificate": certificate, "accepted": check(certificate, model),
+        "classification": classify(machine), "repaired": repair(compile_machine(parity), parity),
+        "witness": represent(parity, "diagonal[-1,1]"), "impossibility": represent(machine, "diagonal[-1,1]"),
+        "extraction": extract_learned(compile_machine(parity)), "machine": extract(model),
+        "recurrence": compile_recurrence(machine), "choice": choose(machine), "decomposition": decompose(machine),
         "cascade": decompose(machine).cascade,
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.long
@@ -174,9 +163,3 @@ def test_results_are_short_and_say_their_claim(results):
     assert str(results["certificate"]).startswith("certificate, to be checked: right on every word of ")
     assert str(results["impossibility"]).startswith("diagonal[-1,1]: no. ")
     assert str(results["classification"]).startswith("group: MooreMachine(6 states")
-
-
-@pytest.mark.long_cases("classification")
-@pytest.mark.parametrize("name", ["classification", "witness", "impossibility", "proved"])
-def test_results_are_cards_in_a_notebook(results, name):
-    assert results[name]._repr_html_().startswith("<div style=")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-Change = Callable[[Any, random.Random], Any]
 
 # What a value may be changed into: other types, numbers at every edge, sizes out of all proportion, and deep nesting.
 HOSTILE: tuple[Any, ...] = (
@@ -23,60 +21,32 @@ DEEP = (90, 101, 500, 5_000, 100_000)
 
 def in_bytes(content: bytes, rng: random.Random) -> bytes:
     """A few bytes flipped, cut out, doubled, moved, repeated many times, or exchanged for others."""
-    data = bytearray(content)
-    for _ in range(rng.choice((1, 1, 1, 2, 5, 20))):
-        if not data:
-            break
-        i = rng.randrange(len(data))
-        j = min(len(data), i + rng.choice((1, 1, 2, 4, 8, 50, 500)))
-        match rng.randrange(9):
-            case 0:
-                data[i] ^= 1 << rng.randrange(8)
-            case 1:
-                data[i] = rng.randrange(256)
-            case 2:
-                del data[i:j]
-            case 3:
-                data[i:i] = data[i:j]
-            case 4:
-                data[i:i] = rng.randbytes(j - i)
-            case 5:
-                del data[i:]
-            case 6:
-                k = rng.randrange(len(data))
-                data[k:k] = data[i:j]
-            case 7:
-                data[i:i] = data[i:j] * rng.choice((10, 100, 1_000))
-            case _:
-                data[i:j] = bytes(j - i)
-    return bytes(data[: 1 << 20])
+    for _ in range(rng.choice((1, 1, 1, 2, 5, 20)) if content else 0):
+        i, k = rng.randrange(len(content) + 1), rng.randrange(len(content) + 1)
+        head, piece, tail = content[:i], content[i : (j := i + rng.choice((1, 1, 2, 4, 8, 50, 500)))], content[j:]
+        content = rng.choice((
+            head + bytes([rng.randrange(256)]) + content[i + 1 :], head, head + tail, head + piece + content[i:],
+            head + bytes(b ^ 1 << rng.randrange(8) for b in piece[:1]) + content[i + 1 :],
+            head + rng.randbytes(len(piece)) + content[i:], content[:k] + piece + content[k:],
+            head + piece * rng.choice((10, 100, 1_000)) + content[i:], head + bytes(len(piece)) + tail,
+        ))  # fmt: skip
+    return content[: 1 << 20]
 
 
 def in_text(content: str, rng: random.Random, pieces: Sequence[str]) -> str:
     """Pieces of the language put in, taken out, doubled, nested deeply, or repeated many times."""
     for _ in range(rng.choice((1, 1, 2, 4, 10))):
         i = rng.randrange(len(content) + 1)
-        j = min(len(content), i + rng.choice((1, 2, 5, 20, 200)))
-        piece = rng.choice(pieces)
-        match rng.randrange(7):
-            case 0:
-                content = content[:i] + piece + content[i:]
-            case 1:
-                content = content[:i] + piece + content[j:]
-            case 2:
-                content = content[:i] + content[j:]
-            case 3:
-                content = content[:i] + content[i:j] * rng.choice((2, 10, 100, 2_000)) + content[j:]
-            case 4:
-                content = content[:i] + piece * rng.choice((2, 50, 1_000, 20_000)) + content[i:]
-            case 5:
-                opening, closing = rng.choice(("()", "[]", "{}", "<>", ('"', '"'), ("a(", ")")))
-                depth = rng.choice(DEEP[:4])
-                content = content[:i] + opening * depth + content[i:j] + closing * depth + content[j:]
-            case _:
-                content = (
-                    content[:i] + rng.choice(("9" * 5_000, "\x00", "\ufeff", "\ud7ff", "٣", "\u2028")) + content[j:]
-                )
+        head, old, tail = content[:i], content[i : (j := i + rng.choice((1, 2, 5, 20, 200)))], content[j:]
+        piece, depth = rng.choice(pieces), rng.choice(DEEP[:4])
+        opening, closing = rng.choice(("()", "[]", "{}", "<>", ('"', '"'), ("a(", ")")))
+        content = rng.choice((
+            head + piece + old + tail, head + piece + tail, head + tail,
+            head + old * rng.choice((2, 10, 100, 2_000)) + tail,
+            head + piece * rng.choice((2, 50, 1_000, 20_000)) + old + tail,
+            head + opening * depth + old + closing * depth + tail,
+            head + rng.choice(("9" * 5_000, "\x00", "\ufeff", "\ud7ff", "٣", "\u2028")) + tail,
+        ))  # fmt: skip
     return content[: 1 << 20]
 
 
@@ -89,18 +59,15 @@ def in_json(value: Any, rng: random.Random, own: Sequence[Any] = ()) -> Any:
             return value
         holder, key = rng.choice(places)
         match rng.randrange(10):
-            case 0 if isinstance(holder, dict):
+            case 0:
                 del holder[key]
             case 1 if isinstance(holder, dict):
                 holder[rng.choice(("", "x", "claim", "version", "__class__", "a" * 300))] = rng.choice(HOSTILE)
             case 2 if isinstance(holder, list):
                 holder[:] = holder[:] * rng.choice((2, 3, 50))
-            case 3 if isinstance(holder, list):
-                del holder[key]
-            case 4:
+            case 3 | 4:
                 other, place = rng.choice(places)
-                if key in _keys(holder) and place in _keys(other):
-                    holder[key] = copy.deepcopy(other[place])
+                holder[key] = copy.deepcopy(other[place])
             case 5 if type(holder[key]) is int:
                 holder[key] += rng.choice((-2, -1, 1, 2, 2**31, 10**12))
             case 6 if isinstance(holder[key], int | float) and abs(holder[key]) < 2.0**1000:  # else no float
@@ -113,14 +80,13 @@ def in_json(value: Any, rng: random.Random, own: Sequence[Any] = ()) -> Any:
 
 
 def json_text(value: Any, rng: random.Random) -> str:
-    """The document as text, now and then with a field twice, or nested beyond reason."""
+    """The document as text, now and then with a comma too many, or nested beyond reason."""
     text = json.dumps(value, ensure_ascii=rng.random() < 0.7)
     match rng.randrange(20):
         case 0 if text.startswith("{") and len(text) > 2:
             return text[:-1] + "," + text[1:]
         case 1:
-            depth = rng.choice(DEEP)
-            spot = rng.randrange(len(text))
+            depth, spot = rng.choice(DEEP), rng.randrange(len(text))
             return text[:spot] + "[" * depth + "]" * depth * rng.randrange(2) + text[spot:]
         case _:
             return text
@@ -131,13 +97,9 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _keys(holder: Any) -> Any:
-    return holder if isinstance(holder, dict) else range(len(holder))
-
-
 def places_in(value: Any) -> Any:
     """Each (container, key) of a document."""
     if isinstance(value, dict | list):
-        for key in list(_keys(value)):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
             yield value, key
             yield from places_in(value[key])

@@ -1,7 +1,6 @@
 """Hostile files for all readers, in processes that may die of them: `python -m tests.fuzz.run [INPUTS [SEED]]`.
 
-The counts stand in counts.json, reader by reader; a second call with the same numbers goes on where the first ended.
-After a change to a reader, remove the file. With the names of readers, these are read again, and nothing is written.
+The counts of all readers are written to counts.json. With the names of readers, these alone read; nothing is written.
 """
 
 from __future__ import annotations
@@ -12,39 +11,26 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.verification.coverage import versions
-from tests.fuzz.worker import SECONDS
+from tests.fuzz.readers import READERS
 
 COUNTS = Path(__file__).parent / "counts.json"
 BATCH = 500  # inputs a process: what earlier ones leave fragmented must not count against later ones for long
 DEAD = 300.0  # seconds, and PATIENCE for each input, after which a batch hangs beyond the reach of signals
 PATIENCE = 20.0  # by the clock: a machine may have much else to do
-# Of 100 inputs, those that each reader gets.
-SHARES = {
-    "regex": 4, "task": 3, "DOT": 7, "JFLAP": 5, "OpenFst": 6, "KISS2": 3, "OpenFst symbols": 2,
-    "JSON machine": 8, "word": 2, "model": 9, "released weights": 3, "certificate": 8, "proof certificate": 2,
-    "family certificate": 8, "refusal certificate": 2,
-    "settings": 3, "sweep JSON": 3,
-    "sweep TOML": 2, "run": 3, "result": 2, "ledger": 2, "metrics": 1,
-    "word lines": 3, "word table": 3, "learning": 2, "what was asked": 1,
-    "configuration of others": 1, "weights of others": 1, "exported folder": 1,
-}  # fmt: skip
 _ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "NUMBA_NUM_THREADS": "1",
-    "MALLOC_ARENA_MAX": "1",
-    "MALLOC_TRIM_THRESHOLD_": "65536",  # what is freed goes back to the system
-    "MALLOC_MMAP_THRESHOLD_": "65536",
-}
+    "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1",
+    "MALLOC_TRIM_THRESHOLD_": "65536", "MALLOC_MMAP_THRESHOLD_": "65536",  # what is freed goes back to the system
+}  # fmt: skip
 
 
 @dataclass
@@ -60,13 +46,8 @@ class Tally:
     def inputs(self) -> int:
         return sum(self.ends.values())
 
-    def line(self, name: str) -> str:
-        """The counts, for people."""
-        ends = ", ".join(f"{n:,} {end}" for end, n in sorted(self.ends.items(), key=lambda pair: -pair[1]))
-        return f"{name}: {self.inputs:,} inputs, {ends}; slowest {self.slowest:.1f} s"
 
-
-def fuzz(name: str, inputs: int, seed: int, module: str = "tests.fuzz.readers", seconds: float = SECONDS) -> Tally:
+def fuzz(name: str, inputs: int, seed: int, module: str = "tests.fuzz.readers", seconds: float = 5.0) -> Tally:
     """Give a reader so many inputs, in as many processes as it takes; each may take so many seconds."""
     tally, start, begun = Tally(), 0, time.monotonic()
     while start < inputs:
@@ -104,65 +85,39 @@ def _batch(job: dict[str, Any], tally: Tally) -> int:
     return stop
 
 
-def _ignored(_name: str, _tally: Tally) -> None:
-    pass
-
-
-def fuzz_all(
-    inputs: int,
-    seed: int,
-    processes: int,
-    names: list[str] | None = None,
-    done: Callable[[str, Tally], None] = _ignored,
-) -> dict[str, Tally]:
-    """Share the inputs among the readers; the lines are printed, and `done` is called, as readers are done."""
-    shares = {name: share for name, share in SHARES.items() if names is None or name in names}
-    total = sum(shares.values())
+def fuzz_all(inputs: int, seed: int, processes: int, names: Sequence[str] = ()) -> dict[str, Tally]:
+    """Share the inputs among the readers, all or those named; a line is printed as each is done."""
+    names = names or list(READERS)
 
     def one(name: str) -> Tally:
-        tally = fuzz(name, -(-inputs * shares[name] // total), seed)
-        print(tally.line(name), f"({tally.seconds:,.0f} s)", flush=True)
-        done(name, tally)
+        tally = fuzz(name, -(-inputs // len(names)), seed)
+        ends = ", ".join(f"{n:,} {end}" for end, n in tally.ends.most_common())
+        print(
+            f"{name}: {tally.inputs:,} inputs in {tally.seconds:,.0f} s, {ends}; slowest {tally.slowest:.1f} s",
+            flush=True,
+        )
         return tally
 
     with ThreadPoolExecutor(processes) as pool:
-        return dict(zip(shares, pool.map(one, shares), strict=True))
+        return dict(zip(names, pool.map(one, names), strict=True))
 
 
 def main() -> None:
-    """All readers that are not counted yet, or those named; faults are printed with the number of the input."""
-    inputs, names = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000, sys.argv[3:] or None
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    processes = os.cpu_count() or 1
-    tallies = fuzz_all(inputs, seed, processes, names) if names else counted(inputs, seed, processes)
-    for name, tally in tallies.items():
-        for fault in tally.faults:
-            print(f"\n{name}, seed {seed}, input {fault['input']}:\n{fault['fault']}")
-    print(f"{sum(tally.inputs for tally in tallies.values()):,} inputs, "
-          f"{sum(len(tally.faults) for tally in tallies.values())} faults")  # fmt: skip
-
-
-def counted(inputs: int, seed: int, processes: int, path: Path = COUNTS) -> dict[str, Tally]:
-    """The tallies of all readers, those that stand in the file among them; it is written reader by reader."""
-    run = {"inputs": inputs, "seed": seed}
-    known = json.loads(path.read_bytes()) if path.exists() else {}
-    tallies: dict[str, Tally] = {}
-    if {name: known.get(name) for name in run} == run:
-        tallies = {name: Tally(Counter(row.pop("ends")), **row) for name, row in known["readers"].items()}
-
-    lock = Lock()
-
-    def done(name: str, tally: Tally) -> None:
-        with lock:
-            tallies[name] = tally
-            readers = {name: vars(tallies[name]) for name in SHARES if name in tallies}
-            text = {**run, "versions": versions(), "readers": readers}
-            write_atomically(path, (json.dumps(text, indent=1) + "\n").encode())
-
-    if rest := [name for name in SHARES if name not in tallies]:
-        share = sum(SHARES[name] for name in rest)
-        fuzz_all(-(-inputs * share // 100), seed, processes, rest, done)
-    return {name: tallies[name] for name in SHARES}
+    """Print faults with the numbers of their inputs, and write the counts of all readers."""
+    parser = ArgumentParser(prog="python -m tests.fuzz.run", description=__doc__)
+    parser.add_argument("inputs", type=int, nargs="?", default=100_000, help="files for all readers together")
+    parser.add_argument("seed", type=int, nargs="?", default=0)
+    parser.add_argument("readers", nargs="*", metavar="READER", help=f"these alone, of: {', '.join(READERS)}")
+    given = parser.parse_args()
+    tallies = fuzz_all(given.inputs, given.seed, os.cpu_count() or 1, given.readers)
+    faults = [(name, fault) for name, tally in tallies.items() for fault in tally.faults]
+    for name, fault in faults:
+        print(f"\n{name}, seed {given.seed}, input {fault['input']}:\n{fault['fault']}")
+    print(f"{sum(tally.inputs for tally in tallies.values()):,} inputs, {len(faults)} faults")
+    if not given.readers:
+        readers = {name: vars(tally) for name, tally in tallies.items()}
+        text = {"inputs": given.inputs, "seed": given.seed, "versions": versions(), "readers": readers}
+        write_atomically(COUNTS, (json.dumps(text, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

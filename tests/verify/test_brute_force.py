@@ -1,4 +1,4 @@
-"""The grid agrees with T3, and would show it if T3 were wrong."""
+"""The grid agrees with T3, the oracle with the exact network, and regular expressions with those of Python."""
 
 import itertools
 from dataclasses import replace
@@ -20,9 +20,10 @@ from fsa2lrnn import (
     represent,
     zoo,
 )
+from fsa2lrnn.checker.steps import Steps
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.testing import mutants
+from verify import mutants
 from verify.brute_force import (
     GRIDS,
     Grid,
@@ -32,16 +33,17 @@ from verify.brute_force import (
     is_confirmed,
     on_grid,
 )
+from verify.expressions import compare as compare_expressions
+from verify.oracle.examine import examine, examine_model
+from verify.oracle.models import drawn
 
 # Representable tables with 1, 2, 3 and 4 states over two letters, of 1, 12, 216 and 5,248; on how many the grid finds a
 # layer. It holds no third of a turn, which three states on a cycle need, nor enough dense layers for four.
 REPRESENTABLE = {
-    "lti": ((1, 4, 4, 12), (1, 4, 4, 11)),
-    "lti-diagonalisable": ((1, 4, 3, 4), (1, 4, 2, 3)),
-    "diagonal[0,1]": ((1, 5, 5, 3), (1, 5, 5, 3)),
-    "diagonal[-1,1]": ((1, 12, 29, 62), (1, 12, 29, 62)),
+    "lti": ((1, 4, 4, 12), (1, 4, 4, 11)), "lti-diagonalisable": ((1, 4, 3, 4), (1, 4, 2, 3)),
+    "diagonal[0,1]": ((1, 5, 5, 3), (1, 5, 5, 3)), "diagonal[-1,1]": ((1, 12, 29, 62), (1, 12, 29, 62)),
     "diagonal-complex": ((1, 12, 39, 110), (1, 12, 29, 76)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("n_states", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
@@ -173,15 +175,10 @@ def test_every_gate_weight_of_the_first_layer_of_mod_arith(modulus):
 
 
 @pytest.mark.long_cases("dyck(1, 2)-2", "group(Q8)-None")
-@pytest.mark.parametrize(
-    ("source", "max_block"),
-    [
-        ("dyck(1, 2)", 2),
-        ("even_pair(2)", None),
-        ("group(Q8)", None),
-        pytest.param("tomita(7)", 3, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("source", "max_block"), [
+    ("dyck(1, 2)", 2), ("even_pair(2)", None), ("group(Q8)", None),
+    pytest.param("tomita(7)", 3, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_every_gate_weight_of_the_last_layer(source, max_block):
     machine = zoo.from_task(source)
     model = compile_machine(machine, "cascade", max_block)
@@ -195,8 +192,7 @@ def test_every_gate_weight_of_the_last_layer(source, max_block):
 def test_a_shift_that_starts_with_zeros():
     machine = zoo.from_task("mod_arith(5, completion=register)")
     model = mutants.shift_by_zeros(compile_machine(machine, "cascade"))
-    assert first_difference(model, machine, 3) == 1
-    assert len(falsify(model, machine, Budget(length=4)).word) == 1
+    assert (first_difference(model, machine, 3), len(falsify(model, machine, Budget(length=4)).word)) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -207,3 +203,38 @@ def test_two_components_that_changed_places(source, layer, first, second):
     machine = zoo.from_task(source)
     model = compile_machine(machine, "cascade")
     assert isinstance(judged(mutants.swap_heads(model, layer, first, second), machine, 3), Refuted)
+
+
+def wrong(counts):
+    return {what: count for what, count in counts.items() if what.startswith("wrong") and count}
+
+
+def test_claims_on_small_models_are_those_of_the_exact_network():
+    found = examine(42)
+    assert found["certified by sets"] == 1
+    assert found["exact margins compared"] > 1_000
+    assert wrong(found) == {}
+
+
+def test_radii_that_are_too_small_are_seen_though_search_and_check_agree(monkeypatch):
+    after = Steps.after
+
+    def smaller(self, *given):
+        sets = after(self, *given)
+        return replace(sets, radius=0.05 * sets.radius)
+
+    monkeypatch.setattr(Steps, "after", smaller)
+    found = wrong(examine_model(*drawn(42), 42, ("auto",)))
+    assert found.keys() >= {"wrong: outputs", "wrong: exact state outside of a set"}
+
+
+@pytest.mark.slow
+def test_forty_models():
+    assert [seed for seed in range(40) if wrong(examine(seed))] == []
+
+
+def test_no_pattern_is_read_differently_and_most_are_read():
+    counts, refusals, different = compare_expressions(500, seed=1)
+    assert different == []
+    assert counts["plain: read"] > 4 * counts["plain: refused"]
+    assert {"is possessive", "is a back-reference", "is not a class", "is not an escape"} <= set(refusals)

@@ -36,8 +36,7 @@ def test_lines_json_and_a_summary(capsys):
     assert "3 propositions: 2 proved, 1 refuted, all as expected; 5 cases, fast profile (150 examples" in out
     runner.main(False, False, QUICK, as_json=True)
     document = json.loads(capsys.readouterr().out)
-    assert document["counts"] == {"proved": 2, "refuted": 1}
-    assert document["unexpected"] == []
+    assert (document["counts"], document["unexpected"]) == ({"proved": 2, "refuted": 1}, [])
     stable = next(p for p in document["propositions"] if p["id"] == "p-1.2-stable")
     assert stable["data"]["overflow"]["float32"] == 256
     assert stable["instead"]
@@ -217,8 +216,7 @@ def test_speeds_on_a_cpu_settle_nothing_and_those_on_a_gpu_do(table, tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps({"results": {"device": device, "rows": rows}}))
         return measured.speed("inference", 8)().kind
 
-    assert write("paper_speed", "CPU") == "unfinished"
-    assert write("paper_speed_gpu", "card") == "not reproduced"
+    assert (write("paper_speed", "CPU"), write("paper_speed_gpu", "card")) == ("unfinished", "not reproduced")
     assert write("paper_speed_gpu", "card", sequential_over_pscan=1.2) == "reproduced"
     assert write("paper_speed_gpu", "card", sequential_over_pscan=9.0) == "not reproduced"
     faster = {"sequential_over_pscan": 9.0, "paper_sequential_over_pscan": 2.5}
@@ -228,8 +226,7 @@ def test_speeds_on_a_cpu_settle_nothing_and_those_on_a_gpu_do(table, tmp_path):
 def test_numbers_of_the_theory():
     with pytest.raises(ValueError, match="b = 5: the centred witness has as many \\+1 as −1, give an even size"):
         witness(5, 1.2, centred=True)
-    assert round(growth_bound(8, 1.2), 3) == 1.414
-    assert overflow_length(8, 1.2, torch.float32) == 256
+    assert (round(growth_bound(8, 1.2), 3), overflow_length(8, 1.2, torch.float32)) == (1.414, 256)
     assert overflow_length(8, 1, torch.float16) is None
     assert overflow_length(1, 1.2, torch.float16) is None
     assert measured_overflow(8, 1.0, torch.float16, longest=600) is None

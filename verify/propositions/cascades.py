@@ -24,8 +24,8 @@ from fsa2lrnn.compile.choice import Choice, choose
 from fsa2lrnn.compile.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.scans import METHODS
-from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines, wreath_products
+from verify import mutants
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, refuted, trial
 
 Compiler = Callable[..., LRNN]

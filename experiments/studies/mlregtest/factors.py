@@ -46,14 +46,14 @@ Without pattern 0, the p, q, r of the other patterns are distinct.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, islice, product
+from itertools import chain, combinations, islice, product
 
 import numpy as np
 from numba import njit
 
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness, Letters, refuted
-from fsa2lrnn.automata.table_kernels import can_reach
+from fsa2lrnn.automata.table_kernels import breadth_first, can_reach
 from fsa2lrnn.deadline import check_current
 
 MAX_NODES = 10_000_000  # edges of a graph of tuples: 40 MB, and several times as much to build it
@@ -73,8 +73,8 @@ def is_dot_depth_one(action: Action, j_trivial: Fact) -> Fact:
     n, k = action.n_states, len(action.letters)
     if n**2 * k > MAX_NODES:
         return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_NODES:,} edges")
-    pairs = map_kernels.tuple_graph(action.letters, 2)
-    fixed = map_kernels.on_cycle(pairs)
+    pairs = tuple_graph(action.letters, 2)
+    fixed = on_cycle(pairs)
     if (two := two_in_a_component(action, fixed)) is not None:
         node = two[0] * n + two[1]
         witness = _knast_witness(action, pairs, (two[0], two[0], two[1]), (two[1], two[0], two[1]), (node, node))
@@ -87,7 +87,7 @@ def is_dot_depth_one(action: Action, j_trivial: Fact) -> Fact:
     graph = _within_components(action, pairs, component, codes)
     first, second = codes // n, codes % n  # d′ and d
     states = np.arange(n)[:, None]
-    loops = map_kernels.on_cycle(graph).reshape(n, m)
+    loops = on_cycle(graph).reshape(n, m)
     closed = np.append(np.where(graph < 0, n * m, graph), np.full((1, k), n * m), 0).T
     merging = [loops & _reaching(closed, states == with_).reshape(n, m) for with_ in (first, second)]
     # A component of pairs and one of states, for a and for b.
@@ -164,13 +164,13 @@ def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
         return Fact(True, "since the machine has one state")
     if max(n, k) * n**3 > MAX_NODES:
         return Fact(None, f"undecided: {n**3:,} triples of {n} states with {k} letters are too many to search")
-    pairs, triples = (map_kernels.tuple_graph(action.letters, size, distinct=False) for size in (2, 3))
-    loops3 = map_kernels.on_cycle(triples).reshape(n, n, n)
+    pairs, triples = (tuple_graph(action.letters, size, distinct=False) for size in (2, 3))
+    loops3 = on_cycle(triples).reshape(n, n, n)
     numbers, quads = _quadruples(action.letters, loops3, MAX_NODES // k)
     if len(quads) and quads[0, 0] == -2:
         return Fact(None, f"undecided: more than {MAX_NODES // k:,} quadruples of states may be fixed by a word")
-    loops4 = map_kernels.on_cycle(quads) if len(quads) else np.zeros(0, bool)
-    reach = np.stack([map_kernels.reachable(pairs, node) for node in range(n * n)])
+    loops4 = on_cycle(quads) if len(quads) else np.zeros(0, bool)
+    reach = np.stack([reachable(pairs, node) for node in range(n * n)])
     method, joins = "polynomial: by triples and quadruples of states that a word fixes", 0
     for a, c in product(range(n), repeat=2):
         check_current("comparing paths")
@@ -272,8 +272,8 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, 
     if n**2 * k > MAX_NODES:
         return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_NODES:,} edges")
     # 1. Pairs of states that a word fixes: neither may lead to the other and back.
-    pairs = map_kernels.tuple_graph(action.letters, 2)
-    if (two := two_in_a_component(action, map_kernels.on_cycle(pairs))) is not None:
+    pairs = tuple_graph(action.letters, 2)
+    if (two := two_in_a_component(action, on_cycle(pairs))) is not None:
         (q, r), graph = two, action.successors
         words = action.path(pairs, q * n + r, q * n + r), action.path(graph, q, r), action.path(graph, r, q)
         loop, x, y = map(action.spell, words)
@@ -282,8 +282,8 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, 
     if is_large:
         return Fact(None, f"undecided: {n**3:,} triples of states with {k} letters are too many to search")
     # 2. Triples that a word fixes: on them words must be idempotent and commute.
-    triples = map_kernels.tuple_graph(action.letters, 3)
-    pattern, p, q, r = _not_semilattice(pairs, map_kernels.on_cycle(triples), n)
+    triples = tuple_graph(action.letters, 3)
+    pattern, p, q, r = _not_semilattice(pairs, on_cycle(triples), n)
     if pattern == 0:
         return Fact(True, "polynomial: no pattern among pairs and triples of states that a word fixes")
     code = (p * n + q) * n + r
@@ -316,7 +316,7 @@ def _not_semilattice(pairs: np.ndarray, loops: np.ndarray, n: int) -> tuple[int,
     moves_past = np.zeros((n, n, n), np.bool_)  # [p, q, r]: some word takes (p, q) to (r, q)
     for start in np.flatnonzero(loops.any(axis=1)).tolist():
         p, q = divmod(start, n)
-        reached = map_kernels.reachable(pairs, start).reshape(n, n)
+        reached = reachable(pairs, start).reshape(n, n)
         if (onward := loops[start] & reached[q]).any():
             return 1, p, q, int(onward.argmax())
         moves_past[p, q] = loops[start] & reached[:, q]
@@ -388,3 +388,35 @@ def _not_exchangeable(
                     if fixed:
                         return a, b, c, d, b1, c1, d1
     return -1, steps, -1, -1, -1, -1, -1
+
+
+def on_cycle(successors: np.ndarray) -> np.ndarray:
+    """Return whether each node lies on a cycle, which may be a loop: bool, shape (N,)."""
+    component = map_kernels.components(successors)
+    loops = (successors == np.arange(len(successors))[:, None]).any(axis=1)
+    return (np.bincount(component)[component] > 1) | loops
+
+
+def tuple_graph(letters: np.ndarray, size: int, distinct: bool = True) -> np.ndarray:
+    """Return the graph of all letters on ordered pairs (size 2) or triples (3): int32, shape (n^size, k).
+
+    The tuple (p, q, r) has the number (p n + q) n + r. If `distinct`, there are no edges from or to tuples that repeat
+    a state.
+    """
+    k, n = letters.shape
+    targets = rows = letters.astype(np.int32)
+    for _ in range(size - 1):
+        targets = (targets[:, :, None] * n + rows[:, None, :]).reshape(k, -1)
+    graph = np.ascontiguousarray(targets.T)
+    if distinct:
+        states = np.indices((n,) * size).reshape(size, -1)
+        repeats = np.any([p == q for p, q in combinations(states, 2)], axis=0)
+        graph[np.logical_or(repeats[:, None], repeats[graph])] = -1
+    return graph
+
+
+def reachable(successors: np.ndarray, start: int) -> np.ndarray:
+    """Return whether some path, possibly empty, leads from `start` to each node: bool, shape (N,)."""
+    reached = np.zeros(len(successors), np.bool_)
+    reached[breadth_first(successors.T, start)] = True
+    return reached

@@ -11,6 +11,7 @@ Rogers 2020).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -19,10 +20,11 @@ from experiments.studies.mlregtest.factors import (
     is_dot_depth_one,
     is_locally_testable,
     is_locally_threshold_testable,
+    on_cycle,
 )
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.monoid import classify, map_kernels
-from fsa2lrnn.automata.monoid.facts import Action, Fact, refuted
+from fsa2lrnn.automata.monoid import classify
+from fsa2lrnn.automata.monoid.facts import Action, Fact, Letters, refuted
 from fsa2lrnn.automata.table_kernels import coaccessible
 
 MAX_PAIRS = 4_000_000  # pairs of states times letters
@@ -88,8 +90,8 @@ def is_strictly_local(machine: MooreMachine, action: Action) -> tuple[Fact, int 
         further &= apart
         if (further == apart).all():
             # Each pair left has one letter that leads to another of them.
-            word, (p, q) = action.fixed_pair(
-                lambda p, q, of=apart: bool(of[p, q]), tuple(np.argwhere(apart)[0].tolist())
+            word, (p, q) = fixed_pair(
+                action, lambda p, q, of=apart: bool(of[p, q]), tuple(np.argwhere(apart)[0].tolist())
             )
             says = f"{action.spell(word)} fixes states {p} and {q}, from both of which a word is accepted"
             return refuted(_METHOD, says, [word], (p, q)), None
@@ -153,7 +155,7 @@ def is_definite(action: Action) -> tuple[Fact, int | None]:
         coarser = coarser.reshape(-1)  # some versions of numpy keep an axis
         if coarser.max() == classes.max():
             other = int((classes != classes[0]).argmax())
-            word, (p, q) = action.fixed_pair(lambda p, q, of=classes: bool(of[p] != of[q]), (0, other))
+            word, (p, q) = fixed_pair(action, lambda p, q, of=classes: bool(of[p] != of[q]), (0, other))
             says = f"{action.spell(word)}, however often, keeps state {p} at {p} and state {q} at {q}"
             return refuted(method, says, [word], (p, q)), None
         classes, k = coarser, k + 1
@@ -171,7 +173,7 @@ def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
     method = "polynomial: whether every state on a cycle is absorbing"
     graph = action.successors
     absorbing = (graph == np.arange(action.n_states)[:, None]).all(axis=1)
-    for q in np.flatnonzero(map_kernels.on_cycle(graph) & ~absorbing).tolist():
+    for q in np.flatnonzero(on_cycle(graph) & ~absorbing).tolist():
         word = action.path(graph, q, q)
         a = int(np.flatnonzero(graph[q] != q)[0])
         letter, r = action.word([a]), int(graph[q, a])
@@ -184,3 +186,19 @@ def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
     while not absorbing[reached].all():
         reached, k = np.unique(graph[reached]), k + 1
     return Fact(True, method), k
+
+
+def fixed_pair(
+    action: Action, apart: Callable[[int, int], bool], at: tuple[int, int]
+) -> tuple[Letters, tuple[int, int]]:
+    """Return a word that fixes both states of a pair, and this pair, reached from `at` within a set of pairs.
+
+    The set of the pairs that are `apart` contains an image of each of its pairs under some letter.
+    """
+    before, numbers = dict[tuple[int, int], int](), list[int]()
+    while at not in before:
+        before[at] = len(numbers)
+        a = next(a for a, row in enumerate(action.letters) if apart(row[at[0]], row[at[1]]))
+        numbers.append(a)
+        at = int(action.letters[a, at[0]]), int(action.letters[a, at[1]])
+    return action.word(numbers[before[at] :]), at

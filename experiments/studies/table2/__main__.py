@@ -38,7 +38,6 @@ def main(
     rate: Annotated[list[str] | None, typer.Option(metavar="NAME", help="the first seed alone, with these")] = None,
     engine: Annotated[Engine, typer.Option(help="in processes, on Ray, in turn, or on a GPU")] = "processes",
     address: Annotated[str | None, typer.Option(help="of a Ray cluster")] = None,
-    cpus: Annotated[int | None, typer.Option(min=1, help="cores of this machine, by default all")] = None,
     device: Annotated[str, typer.Option(help="cpu, or cuda with --engine stacked")] = "cpu",
     collect: Annotated[bool, typer.Option("--collect", help="run nothing, write what has ended")] = False,
 ) -> None:
@@ -51,7 +50,7 @@ def main(
     take_over(folder)
     if not collect:
         for trials in _rounds(folder, names, tasks, rate, device):
-            swept = sweep_in(folder, trials, engine, address, cpus, report=partial(_say, console, folder))
+            swept = sweep_in(folder, trials, engine, address, report=partial(_say, console, folder))
             if swept.interrupted:
                 raise typer.Exit(130)
     Console(width=220).print(show.table(write(folder)), markup=False)

@@ -95,6 +95,11 @@ def from_dot(
     labels = [letters[label] for label in _labels(edges)]
     _check_transitions(sum(map(len, labels)), text, origin)
     if kind is None:
+        if re.search(r"\b(?:Inf|Fin)\([0-9]", drawn.attributes.get("label", "")):
+            raise UnsupportedFormat(
+                f"{origin}: the label of the graph is an acceptance condition for infinite words: automata of finite "
+                "words are read; pass kind='acceptor' if this is one"
+            )
         kind = _kind(nodes, labels)
         _check_meaning(edges, labels, kind, origin)
     has_names = kind != "moore" or any(map(_name_and_output, nodes))

@@ -9,7 +9,8 @@ from fsa2lrnn.automata.formats.graph import is_epsilon
 
 _FRACTION = r"(?:0?\.[0-9]+|1\.0+)"
 _NAME = r"[A-Za-z_0-9\u0080-\uffff]+"
-_CODE = r"\\?u[0-9a-fA-F]{4}"
+_CODE = r"(?:\\?u[0-9a-fA-F]{4}|0x[0-9a-fA-F]+)"
+_POINT = rf"(?:{_CODE}|.)"
 
 _NO_LETTER = r"<(?i:eps|epsilon)>|ε|&epsilon;|Σ"
 
@@ -19,12 +20,14 @@ _CONSTRUCTS = (
     ("an operation on a stack", r".*/\s*(?:push|pop)\s*[(\[].*"),
     ("a rewriting of a stack or tape", r".*\S\s+(?:->|→|↦|⊢)\s+\S.*|.*\S\s*→\s*\S.*|.+[/;]\s*\S+\s*[,;]\s*[LRNS]"),
     ("a set of letters", r"(?:Σ|∑|Sigma|\\Sigma|other(?=\s*[-−–∖\\]))(?:\s*[-−–∖\\]\s*.+)?|\[\^?.+\]|\{.+[,|].*\}"),
-    ("a range of letters", rf"[0-9]+-[0-9]+|[a-z]-[a-z]|[A-Z]-[A-Z]|(?:{_CODE}|.)-{_CODE}|{_CODE}-."),
-    ("a formula", rf"[~¬]\s*\S.*|not\s+{_NAME}|.*\S\s*(?:[∧∨]|\s[&|]\s|&&|\|\|)\s*\S.*|.*[&|]\s*[!~¬(].*"),
+    ("an acceptance mark, for infinite words", r"\{[0-9]\}|[⓿❶-❿]+"),
+    ("a range of letters", rf"[0-9]+-[0-9]+|[a-z]-[a-z]|[A-Z]-[A-Z]|{_POINT}\s*-\s*{_CODE}|{_CODE}\s*-\s*{_POINT}"),
+    ("a range of letters", r". - .|.\.\.\.?[^.]"),
+    ("a formula", rf"[~¬]\s*\S.*|not\s+{_NAME}|.*\S\s*(?:[∧∨∪]|\s[&|]\s|&&|\|\|)\s*\S.*|.*[&|]\s*[!~¬(].*"),
     ("cut short", r".*\S(?:\.\.\.|…)"),
     ("a list that has no letter in it", rf"(?:.*\s)?(?:{_NO_LETTER})(?:\s.*)?"),
-    ("a guard or assignment", r".*(?::=|!=|==|<=|>=|\bwhere\b).*"),
-    ("a symbol for other letters", r"@_(?:UNKNOWN|IDENTITY|DEFAULT)_SYMBOL_@|<(?:rho|sigma|phi)>"),
+    ("a guard or assignment", r".*(?::=|!=|==|<=|>=|\bwhere\b).*|\S+\s+\[.+\]"),
+    ("a symbol for other letters", r"@_(?:UNKNOWN|IDENTITY|DEFAULT)_SYMBOL_@|<(?:rho|sigma|phi|dcare)>"),
     ("a flag diacritic", r"@[PNRDCU]\.[^@]+@"),
 )
 _PATTERNS = [(name, re.compile(pattern, re.DOTALL)) for name, pattern in _CONSTRUCTS]
@@ -41,7 +44,11 @@ def foreign(letters: Iterable[str], pairs: Iterable[str] = ()) -> tuple[str, str
     for labels, patterns in ((dict.fromkeys(pairs), _PATTERNS[:3]), (letters, _PATTERNS)):
         for label in labels:
             for name, pattern in patterns:
-                if (len(label) > 1 or label in "Σ∑") and not is_epsilon(label) and pattern.fullmatch(label[:_LONGEST]):
+                if (
+                    (len(label) > 1 or label in "Σ∑⓿❶")
+                    and not is_epsilon(label)
+                    and pattern.fullmatch(label[:_LONGEST])
+                ):
                     return label, name
     for letter in letters:
         if letter.startswith("!") and letter[1:].strip() in letters:

@@ -2,7 +2,7 @@
 
 A `<read>` of several characters in an fa is a word, as in JFLAP, except in files that `to_jflap` wrote, where it is one
 letter; an empty one, `ε` and the like are epsilon. All symbols are strings; an empty output is the output "". The
-outputs of a Moore machine are read from its states; JFLAP repeats them at transitions.
+outputs of a Moore machine are read from its states; those that JFLAP repeats at transitions must agree with them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
 MAX_STATES = 100_000  # beyond which labels of several letters are not read, one state a letter
 MAX_NESTING = 50  # elements within elements; JFLAP writes four deep
+_READ = ("from", "to", "read", "transout", "initial", "final", "output")  # others are about the picture
 
 _KINDS: dict[str, Kind] = {"fa": "acceptor", "moore": "moore", "mealy": "mealy"}
 _OURS = "<!--Created with fsa2lrnn.-->"
@@ -48,12 +49,13 @@ class _JflapReader(ContentHandler):
 
     def __init__(self, origin: str) -> None:
         super().__init__()
-        self.origin = origin
+        self.origin, self.problems = origin, Problems(origin)
         self.kind: str | None = None
         self.states: list[_Item] = []
         self.transitions: list[_Item] = []
         self._item: _Item | None = None
         self._path: list[str] = []
+        self._seen = set[str]()
         self._text: list[str] = []
 
     @property
@@ -71,6 +73,12 @@ class _JflapReader(ContentHandler):
                 f"{self.origin}: line {self.line}: elements are nested deeper than {MAX_NESTING}, JFLAP nests four: "
                 "is this a JFLAP file?"
             )
+        if self._path[-2:-1] and self._path[-2] in _READ:
+            self.problems.add(f"<{name[:40]}> stands within <{self._path[-2]}>: remove it", self.line)
+        if name in ("type", "automaton"):
+            if name in self._seen:
+                self.problems.add(f"a second <{name}>: keep one automaton in a file", self.line)
+            self._seen.add(name)
         self._text.clear()
         if name in ("state", "transition"):
             self._item = _Item(dict(attrs.items()), self.line)
@@ -88,6 +96,10 @@ class _JflapReader(ContentHandler):
         if name in ("state", "transition"):
             self._item = None
         elif self._item is not None:
+            if name in _READ and name in self._item.texts:
+                self.problems.add(f"a second <{name}>: keep one", self.line)
+            if name in ("initial", "final") and text:
+                self.problems.add(f"<{name}> marks the state whatever it holds: remove {text[:40]!r}, or it", self.line)
             self._item.texts[name] = text
         elif name == "type":
             self.kind = text
@@ -191,27 +203,29 @@ def _graph(reader: _JflapReader, whole_labels: bool, is_ours: bool) -> LabelledG
     (number of the transition, position), which no id of the file equals.
     """
     kind = _KINDS[reader.kind or ""]
-    problems = Problems(reader.origin)
+    problems = reader.problems
     states: list[State] = []
     starts: list[tuple[str, int]] = []
     for item in reader.states:
         if (key := item.attributes.get("id")) is None:
             problems.add("a <state> has no id: give it one", item.line)
             continue
-        # Only a Moore machine has outputs on states.
-        output = item.texts.get("output", ABSENT) if kind == "moore" else ABSENT
+        output = item.texts.get("output", ABSENT)
         states.append(State(key, item.attributes.get("name") or key, "final" in item.texts, output, item.line))
         if "initial" in item.texts:
             starts.append((key, item.line))
     if len(starts) > 1:
         problems.add(f"{len(starts)} states are <initial/>, JFLAP allows one: unmark the others", starts[1][1])
     edges: list[Edge] = []
+    output_of = {state.key: state.output for state in states}
     for number, item in enumerate(reader.transitions):
         if missing := [name for name in ("from", "to", "read") if name not in item.texts]:
             problems.add(f"a <transition> has no <{missing[0]}>: add it", item.line)
             continue
-        output = item.texts.get("transout", ABSENT) if kind == "mealy" else ABSENT
         label, source, target = item.texts["read"], item.texts["from"], item.texts["to"]
+        output = item.texts.get("transout", ABSENT)
+        if kind == "moore" and output in (ABSENT, output_of.get(target, output)):
+            output = ABSENT  # JFLAP repeats the output of the target
         if not label or (is_epsilon(label) and not is_ours):
             edges.append(Edge(source, EPSILON, target, output, item.line))
             continue

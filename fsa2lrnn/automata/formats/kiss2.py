@@ -1,13 +1,14 @@
 """Read KISS2 (`.kiss2`), the format of benchmarks of sequential circuits: Mealy machines over bits.
 
     .i 2        input bits          .r st0      the reset state; by default the first one named
-    .o 1        output bits         .e          the end; what follows is not read
+    .o 1        output bits         .e          the end; no row may follow
     0- st0 st1 1                    a row: input, state, next state, output
 
 Letters are strings of `.i` bits, in the order of the numbers that they denote. A row whose input has `-` stands for all
-letters that match it, a row of state `*` for every state. The transition is missing if the next state is `*` or `-`.
-Outputs are strings as they are written, also with `-` (any value). `.p` and `.s` must agree with the rows, so that a
-truncated file is not read as a small machine.
+letters that match it, a row of state `*` or `ANY` for every state. The transition is missing if the next state is one
+of these or `-`.
+Outputs are strings of 0 and 1; `-` (any value) is refused, because a machine has one output. `.p` and `.s` must agree
+with the rows, so that a truncated file is not read as a small machine.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MAX_INPUT_BITS = 16  # 65,536 letters
 MAX_TRANSITIONS = 250_000  # after don't-cares are written out: a second, and 100 MB
 _COUNTS = (".i", ".o", ".p", ".s")
 _IGNORED = {".ilb", ".ob", ".code", ".latch_order", ".latch", ".type", ".start_kiss", ".end_kiss"}
-_ANY = ("*", "-")
+_ANY = ("*", "-", "ANY")  # ANY in files of SIS
 
 
 def from_kiss2(text: str, completion: Completion | None = None, origin: str = "the KISS2 text") -> MooreMachine:
@@ -48,13 +49,18 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
     counts: dict[str, int] = {}
     reset: tuple[str, int] | None = None
     rows: list[tuple[list[str], int]] = []
+    end: int | None = None
     for number, line in enumerate(text.split("\n"), 1):
         fields = line.partition("#")[0].split()
         if not fields or fields[0] in _IGNORED:
             continue
         if fields[0] in (".e", ".end"):
-            break
-        if fields[0] in _COUNTS:
+            end = end or number
+        elif end is not None:
+            problems.add(f"stands after the end of the rows in line {end}: move or remove one of the two", number)
+        elif fields[0] in counts or (fields[0] == ".r" and reset is not None):
+            problems.add(f"a second {fields[0]}: keep one", number)
+        elif fields[0] in _COUNTS:
             if len(fields) == 2 and re.fullmatch(r"[0-9]{1,9}", fields[1]):
                 counts[fields[0]] = int(fields[1])
             else:
@@ -91,7 +97,9 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
         elif len(output) != outputs or set(output) - set("01-"):
             problems.add(f"output {shortened(output, 40)!r} is not {outputs} of the characters 0, 1 and -", number)
         elif target not in _ANY:
-            sources = names if source == "*" else [source]  # a row stands for all states and all matching letters
+            if "-" in output:
+                problems.add(f"output {shortened(output, 40)!r} has '-', any value: write 0 or 1 there", number)
+            sources = names if source in ("*", "ANY") else [source]  # a row stands for all matching letters too
             if len(edges) + len(sources) * 2 ** bits.count("-") > MAX_TRANSITIONS:
                 raise BudgetExceeded(
                     f"{origin}: more than {MAX_TRANSITIONS:,} transitions, each '-' being two: build the MooreMachine "

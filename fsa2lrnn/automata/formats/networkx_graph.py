@@ -11,6 +11,7 @@ Nodes and letters are any hashables and remain unchanged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -75,6 +76,8 @@ def from_networkx(
             f"{problems.origin}: the letter {refused[0][:80]!r} is {refused[1]}, and a machine has letters alone: "
             "write each letter out, or declare alphabet=… if it is one letter"
         )
+    if quoted := [e.letter for e in edges if isinstance(e.letter, str) and re.fullmatch(r'".+"', e.letter, re.DOTALL)]:
+        problems.add(f"letter {quoted[0]!r} is in quotes, which networkx leaves in labels of DOT files: remove them")
     starts = [node for node, values in graph.nodes(data=True) if _is_true(values, "start", "is_start")]
     starts = starts if start is ABSENT else [start]
     states = tuple(

@@ -170,7 +170,8 @@ def _written_table(symbols: list[str]) -> list[str]:
 def _fields(line: str) -> list[str]:
     """Return the fields of a line: between tabs if it has some, so that a letter can be a blank or nothing."""
     fields = line.rstrip("\r").split("\t")
-    if len(fields) < 3 or not all(len(field.split()) == 1 for field in fields[:2]):
+    is_final = len(fields) == 3 and not fields[2] and _DECIMAL.fullmatch(fields[1])  # lttoolbox ends lines with a tab
+    if len(fields) < 3 or is_final or not all(len(field.split()) == 1 for field in fields[:2]):
         return line.split()
     return [field or "@0@" for field in fields[:4]] + [field for field in fields[4:] if field]
 

@@ -18,7 +18,8 @@ An expression matches whole words over its alphabet, as `re.fullmatch` with `re.
 ============================  ========================================================================================
 
 A space is a letter. Every other construct of `re` is refused by name: anchors, back-references, look-around, flags,
-atomic and conditional groups, possessive quantifiers. So are ``{`` ``}`` ``]`` ``$`` ``ε`` as letters without ``\``.
+atomic and conditional groups, possessive quantifiers. So are ``{`` ``}`` ``]`` ``$`` ``ε`` ``λ`` as
+letters without ``\``.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ _REFUSED = {
 _NOT_LETTERS = {
     "$": f"{_WHOLE}; write \\$ for the letter",
     "ε": "write () for the empty word, \\ε for the letter",
+    "λ": "write () for the empty word, \\λ for the letter",
     "{": "it opens no counted repetition such as {2,3}; write \\{ for the letter",
     "}": "it closes no counted repetition such as {2,3}; write \\} for the letter",
     "[": "it opens no class such as [a-c]; write \\[ for the letter",

@@ -71,20 +71,6 @@ class TransitionMonoid:
         """Return a shortest word for element i."""
         return self.action.word(self.numbers(i))
 
-    @cached_property
-    def left(self) -> np.ndarray:
-        """The left Cayley graph of a complete monoid, shape (N, k): the number of letter a followed by element i."""
-        # a·(u·b) = (a·u)·b, and u stands before u·b (Froidure & Pin 1997): no map is composed.
-        left = self.right.copy()
-        for i in range(1, len(left)):
-            left[i] = self.right[left[self.origin[i]], self.letter[i]]
-        return left
-
-    @cached_property
-    def l_classes(self) -> np.ndarray:
-        """The number of the class of Green's relation L of each element, (N,): u L v if v = xu and u = yv as maps."""
-        return map_kernels.components(self.left)
-
 
 def enumerate_monoid(action: Action, max_monoid: int) -> TransitionMonoid:
     """Return the transition monoid, with at most `max_monoid` elements and no more than fit in `MAX_BYTES`.

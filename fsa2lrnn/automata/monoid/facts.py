@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -114,19 +114,6 @@ class Action:
     def path(self, graph: np.ndarray, start: int, goal: int) -> Letters:
         """Return a shortest non-empty word that labels a path of a graph, (N, k); there must be a path."""
         return self.word(map_kernels.path(graph, start, goal).tolist())
-
-    def fixed_pair(self, apart: Callable[[int, int], bool], at: tuple[int, int]) -> tuple[Letters, tuple[int, int]]:
-        """Return a word that fixes both states of a pair, and this pair, reached from `at` within a set of pairs.
-
-        The set of the pairs that are `apart` contains an image of each of its pairs under some letter.
-        """
-        before, numbers = dict[tuple[int, int], int](), list[int]()
-        while at not in before:
-            before[at] = len(numbers)
-            a = next(a for a, row in enumerate(self.letters) if apart(row[at[0]], row[at[1]]))
-            numbers.append(a)
-            at = int(self.letters[a, at[0]]), int(self.letters[a, at[1]])
-        return self.word(numbers[before[at] :]), at
 
     def follow(self, q: int, numbers: Iterable[int]) -> list[int]:
         """Return q and the states after every letter of a word, given as row numbers of `letters`."""

@@ -1,5 +1,5 @@
 # pyright: standard
-"""Kernels on maps of states by words, on graphs, and on tuples of states, which do not check their arguments.
+"""Kernels on maps of states by words and on graphs, which do not check their arguments.
 
 A map of n states is a row of n unsigned integers. A graph is `successors`, int (N, k): letter a leads node i to
 `successors[i, a]`, −1 for no edge.
@@ -7,12 +7,9 @@ A map of n states is a row of n unsigned integers. A graph is `successors`, int 
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 from numba import njit
 
-from fsa2lrnn.automata.table_kernels import breadth_first
 from fsa2lrnn.deadline import check_current, is_over
 
 _CHUNK = 1 << 22  # entries of maps that are computed at a time
@@ -139,13 +136,6 @@ def _more_components(
     return True
 
 
-def on_cycle(successors: np.ndarray) -> np.ndarray:
-    """Return whether each node lies on a cycle, which may be a loop: bool, shape (N,)."""
-    component = components(successors)
-    loops = (successors == np.arange(len(successors))[:, None]).any(axis=1)
-    return (np.bincount(component)[component] > 1) | loops
-
-
 @njit(cache=True)
 def path(successors: np.ndarray, start: int, goal: int) -> np.ndarray:
     """Return the letters of a shortest path of at least one edge from `start` to `goal`, int64 (T,), else [−1]."""
@@ -192,28 +182,3 @@ def first_turning(maps: np.ndarray) -> int:
     """Return the number of the first map with a cycle of two states or more, or −1."""
     turning = np.flatnonzero((periodic_states(maps) & (maps != np.arange(maps.shape[1]))).any(axis=1))
     return int(turning[0]) if len(turning) else -1
-
-
-def tuple_graph(letters: np.ndarray, size: int, distinct: bool = True) -> np.ndarray:
-    """Return the graph of all letters on ordered pairs (size 2) or triples (3): int32, shape (n^size, k).
-
-    The tuple (p, q, r) has the number (p n + q) n + r. If `distinct`, there are no edges from or to tuples that repeat
-    a state.
-    """
-    k, n = letters.shape
-    targets = rows = letters.astype(np.int32)
-    for _ in range(size - 1):
-        targets = (targets[:, :, None] * n + rows[:, None, :]).reshape(k, -1)
-    graph = np.ascontiguousarray(targets.T)
-    if distinct:
-        states = np.indices((n,) * size).reshape(size, -1)
-        repeats = np.any([p == q for p, q in combinations(states, 2)], axis=0)
-        graph[np.logical_or(repeats[:, None], repeats[graph])] = -1
-    return graph
-
-
-def reachable(successors: np.ndarray, start: int) -> np.ndarray:
-    """Return whether some path, possibly empty, leads from `start` to each node: bool, shape (N,)."""
-    reached = np.zeros(len(successors), np.bool_)
-    reached[breadth_first(successors.T, start)] = True
-    return reached

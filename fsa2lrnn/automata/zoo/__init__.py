@@ -27,7 +27,7 @@ from fsa2lrnn.automata.zoo.small_machines import (
     resettable_counter,
     shift_register,
 )
-from fsa2lrnn.automata.zoo.task_table import TASKS, ZOO, TaskFacts, from_task, task_names
+from fsa2lrnn.automata.zoo.task_table import TASKS, ZOO, TaskFacts, from_task
 
 __all__ = [
     "sum_mod",
@@ -57,5 +57,4 @@ __all__ = [
     "TASKS",
     "ZOO",
     "from_task",
-    "task_names",
 ]

@@ -165,15 +165,6 @@ def task_named(name: str) -> Callable[..., MooreMachine]:
     return TASKS[name]
 
 
-def task_names() -> dict[str, str]:
-    """Return the first line of each task's docstring by its signature.
-
-    >>> task_names()["ab_star()"]
-    'Return an acceptor of (ab)*, a small language that no diagonal layer recognises.'
-    """
-    return {_signature(task): (inspect.getdoc(task) or "").split("\n", 1)[0] for task in TASKS.values()}
-
-
 def _arguments(text: str, source: str) -> tuple[list[Any], dict[str, Any]]:
     """Return the positional and named arguments of a task's call, read without evaluating Python."""
     positional: list[Any] = []

@@ -287,23 +287,9 @@ class Layer(nn.Module):
         """
         return False
 
-    # Changes for mutation tests: the one-hot map of a compiled layer in block `head`, for the input e_cell.
-
-    def get_map(self, cell: int, head: int) -> Tensor:
-        """Return the one-hot map of a block: the row of the 1 in each column, int64 (b,)."""
-        raise self._lacks("one-hot maps by letter")
-
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
-        """Replace the columns of a block by one-hot columns with their 1 in these rows, int64 (b,)."""
+        """Write the one-hot map of a compiled layer in block `head`, for the input e_cell: rows int64 (b,)."""
         raise self._lacks("one-hot maps by letter")
-
-    def transpose_map(self, cell: int, head: int) -> None:
-        """Transpose the map of a block, to make a broken model for tests."""
-        raise self._lacks("blocks written out, that could be transposed")
-
-    def swap_heads(self, first: int, second: int) -> None:
-        """Exchange two blocks of one size, including x₀."""
-        raise self._lacks("heads that could change places")
 
     def _lacks(self, what: str) -> UnsupportedFormat:
         return UnsupportedFormat(f"{type(self).__name__} has no {what}: use a dense model")

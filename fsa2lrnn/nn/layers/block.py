@@ -147,17 +147,6 @@ class AffineLayer(Layer):
     def starts_exact(self) -> bool:
         return starts_closed(self.initial_state(1)[0], self.mask)
 
-    def swap_heads(self, first: int, second: int) -> None:
-        sizes = self.block_sizes
-        if sizes[first] != sizes[second]:
-            raise UnsupportedFormat(
-                f"heads {first} and {second} have blocks of sizes {sizes}: equal ones can change places"
-            )
-        of_gates = [part for _, gate in self.gates for part in (gate.weights.W2, gate.weights.b2)]
-        for part in [self.x0.detach(), *(weight.detach() for weight in of_gates)]:
-            heads = part.view(len(sizes), -1)
-            heads[[first, second]] = heads[[second, first]].clone()
-
 
 class BlockLayer(AffineLayer):
     """The paper's layer x_k = A(u_k) x_{k-1} + v(u_k), with H blocks of size b and A, v from gates (Eqs. 5, 6).
@@ -275,14 +264,6 @@ class BlockLayer(AffineLayer):
         block = self._block(cell, head)[:size, :size]
         block.zero_()
         block[rows, torch.arange(size)] = 1
-
-    def get_map(self, cell: int, head: int) -> Tensor:
-        size = self.block_sizes[head]
-        return self._block(cell, head)[:size, :size].argmax(0)
-
-    def transpose_map(self, cell: int, head: int) -> None:
-        block = self._block(cell, head)
-        block.copy_(block.T.clone())
 
     def _block(self, cell: int, head: int) -> Tensor:
         n_heads, b = self.mask.shape

@@ -100,7 +100,7 @@ class Numbers(nn.Module):
         self,
         state_dict: Mapping[str, Tensor],
         prefix: str,
-        local_metadata: Any,
+        local_metadata: object,
         strict: bool,
         missing_keys: list[str],
         unexpected_keys: list[str],
@@ -150,17 +150,6 @@ class IndexLayer(Numbers, Layer):
 
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
         self.next_state[cell] = rows
-
-    def get_map(self, cell: int, head: int) -> Tensor:
-        return self.next_state[cell].clone()
-
-    def transpose_map(self, cell: int, head: int) -> None:
-        """Raise `UnsupportedFormat`: an index table cannot be transposed."""
-        raise UnsupportedFormat("an index table holds columns only, nothing to transpose: use a dense model")
-
-    def swap_heads(self, first: int, second: int) -> None:
-        """Raise `UnsupportedFormat`: an index table has no heads."""
-        raise UnsupportedFormat("an index table has neither gates nor heads to break: use a dense model")
 
     def initial_state(self, batch: int) -> Tensor:
         return self.start.expand(batch)

@@ -14,8 +14,8 @@ import numpy as np
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.deadline import NEVER, Deadline, limited
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn.layer_checks import user_layers
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import SwitchedAffine, switched
@@ -76,6 +76,7 @@ def certify(
             weights are NaN or too large or of a dtype whose rounding is not bounded, for a layer whose tables' rounding
             is not bounded, for joint sets alone if an operation leaves the range of its bound, for modules that are not
             modelled (`verification.modelled`), and for invalid options.
+        OutOfTime: if the time limit passes before any length is proved.
         MissingPackage: without cvxpy, which shapes the sets of most trained models.
 
     >>> from fsa2lrnn import compile_machine, zoo
@@ -143,8 +144,9 @@ def _of_layers(model: LRNN, machine: MooreMachine, goal: Specification, effort: 
     if enumerated.horizon is None:
         return enumerated
     try:
-        bounded = best(model, goal, WorkBudget(effort.budget, effort.deadline))
-    except UnsupportedFormat:
+        with limited(effort.deadline):
+            bounded = best(model, goal, WorkBudget(effort.budget, effort.deadline))
+    except (UnsupportedFormat, OutOfTime):
         bounded = None
     if bounded is not None and (bounded.is_whole or len(bounded.margins) > enumerated.horizon):
         return _by_joint_sets(enumerated, bounded)

@@ -67,8 +67,8 @@ class Frames:
     @cached_property
     def keep_exactly(self) -> bool:
         """Whether some head has a functional that every letter leaves invariant, up to rounding."""
-        heads = range(self._A.shape[1])
-        return any(_slow_functionals(self._A[:, h], self._target, self._label, None)[1].any() for h in heads)
+        parts = self._target, self._label, None, self._deadline
+        return any(_slow_functionals(self._A[:, h], *parts)[1].any() for h in range(self._A.shape[1]))
 
     def of(self, of_nodes: Nodes, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
         """Return a basis per node and head, slow vectors first, and the mask of these: (F, H, b, b), bool (F, H, b).
@@ -85,13 +85,16 @@ class Frames:
 
     def _head(self, h: int, threshold: float | None) -> _Head:
         A = self._A[:, h]
-        G, rank = _slow_functionals(A, self._target, self._label, threshold)
+        G, rank = _slow_functionals(A, self._target, self._label, threshold, self._deadline)
         key = h, threshold is None, rank.tobytes()
         if key not in self._heads:
             kernel = {int(q): _kernel(G[q, : rank[q]], A.shape[-1]) for q in np.unique(self._short.state)}
             R = _dual_vectors(A, self._short, head := _Head(G, rank, kernel, {}))
             self._heads[key] = replace(head, norm=_norms(A, self._target, self._short, head, R, self._deadline))
         return self._heads[key]
+
+
+_MULTIPLICATION, _EIGENVALUES = 5e-10, 25  # seconds; multiplications per entry cubed for eigenvectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +115,19 @@ class _Head:
 
 
 def _slow_functionals(
-    A: np.ndarray, target: CountedAutomaton, label: np.ndarray, threshold: float | None
+    A: np.ndarray, target: CountedAutomaton, label: np.ndarray, threshold: float | None, deadline: Deadline
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return G as rows, (|Q|, b, b) padded with zeros, and the number of rows of each state, (|Q|,)."""
+    """Return G as rows, (|Q|, b, b) padded with zeros, and the number of rows of each state, (|Q|,).
+
+    Components whose matrices cannot be decomposed in the time that is left have no rows.
+    """
     n, b = len(label), A.shape[-1]
     G, rank = np.zeros((n, b, b)), np.zeros(n, np.int64)
     for i in range(label.max() + 1):
         states = np.flatnonzero(label == i)
+        factor = len(A) if threshold is None else _EIGENVALUES
+        if factor * (len(states) * b) ** 3 * _MULTIPLICATION > deadline.left():
+            continue
         place = np.full(n, -1)
         place[states] = np.arange(len(states))
         inside = place[target.delta[:, states]] >= 0  # (|Σ|, K)

@@ -19,8 +19,8 @@ from fsa2lrnn.checker.rounding import LARGEST, Slack
 from fsa2lrnn.checker.sets import Sets, Tail, Tube
 from fsa2lrnn.checker.steps import Steps
 from fsa2lrnn.checker.tables import Tables
-from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.deadline import NEVER, Deadline, limited
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.verification.certify.frames import Frames, components, fans, gradients
 from fsa2lrnn.verification.certify.work_budget import WorkBudget
 
@@ -203,10 +203,23 @@ class TubeSearch:
             components(target),
             Frames(self._weights["A"], target, work.deadline.share(_FRAMES_SHARE)),
         )
+        self._furthest: TubeWalk | None = None
         self._longest = 0.0  # seconds of the longest walk, which is repeated to store its sets
 
     def best(self, memory: int | str) -> TubeWalk:
-        """Return the longest walk with this memory, or with any for "auto"; raise `UnsupportedFormat` for others."""
+        """Return the longest walk with this memory, or with any for "auto"; raise `UnsupportedFormat` for others.
+
+        Raises `OutOfTime` if the time limit passes before the first walk ends.
+        """
+        try:
+            with limited(self._work.deadline):
+                return self._searched(memory)
+        except OutOfTime:
+            if self._furthest is None:
+                raise
+            return self._furthest
+
+    def _searched(self, memory: int | str) -> TubeWalk:
         if memory == "auto":
             return self._growing()
         if not isinstance(memory, int) or not 1 <= memory <= LONGEST_START or self._count(memory) > _NODES:
@@ -243,7 +256,9 @@ class TubeSearch:
         for i, threshold in enumerate(self._thresholds):
             if i and not self._work.allows(0.0, self._longest):
                 break
-            yield self.walk(self.tube(memory, threshold))
+            walk = self.walk(self.tube(memory, threshold))
+            self._furthest = max(walk, self._furthest or walk, key=lambda walk: walk.reach)
+            yield walk
 
     def _count(self, memory: int) -> int:
         return self._target.delta.shape[1] * len(self._target.delta) ** memory
@@ -304,10 +319,14 @@ class TubeSearch:
                 next_attempt = 2 * len(margins)
                 if tail or len(margins) == _LONGEST_WALK:
                     break
-            after = replay.steps.after(sets)
-            if after.length in store:
-                after = rounded(after)
-            if not (margin := replay.margin(after)) > 0:
+            try:
+                after = replay.steps.after(sets)
+                if after.length in store:
+                    after = rounded(after)
+                margin = replay.margin(after)
+            except OutOfTime:
+                break
+            if not margin > 0:
                 break
             margins.append(margin)
             sets = after

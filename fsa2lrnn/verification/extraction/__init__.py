@@ -1,7 +1,7 @@
 """Extraction of a machine: from a model's states if they are finitely many (`extract`), else from its outputs."""
 
 from fsa2lrnn.verification.extraction.closed import NOT_A_NUMBER, ModelSystem, extract, output_numbers
-from fsa2lrnn.verification.extraction.from_outputs import Extraction, HeldOutAgreement, extract_learned
+from fsa2lrnn.verification.extraction.suffixes import Extraction, HeldOutAgreement, extract_learned
 
 __all__ = [
     "NOT_A_NUMBER",

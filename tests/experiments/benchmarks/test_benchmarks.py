@@ -1,23 +1,18 @@
 """The benchmarks measure what they say, on small sizes."""
 
-import io
-import json
 from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 import torch
-from rich.console import Console
 
-from experiments.benchmarks import gpu as bench_gpu
-from experiments.benchmarks import layers, paper_speed, plain_layers
+from experiments.benchmarks import paper_speed
 from experiments.benchmarks import scans as bench_scans
 from experiments.benchmarks import steps as bench_steps
 from experiments.benchmarks.baselines import authors_pscan, authors_sequential
-from experiments.benchmarks.gpu import bytes_moved
 from experiments.benchmarks.paper_speed import BLOCKS, CASES
 from fsa2lrnn.nn import scan
-from fsa2lrnn.training.settings import Settings, preset
+from fsa2lrnn.training.settings import preset
 
 
 @pytest.mark.long_cases("1-authors_pscan", "1-authors_sequential")
@@ -37,59 +32,21 @@ def test_a_baseline_is_a_scan_forward_and_backward(length, baseline):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", layers.SCANS)
-def test_the_recurrences_that_are_compared_are_one_function(name):
-    steps = layers.scan_steps(name, 2, 12)
-    found = []
-    for action in steps.values():
-        action()
-        found.append([weight.grad.clone() for weight in action.args[1]])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.long_cases("liquid_s4", "s4d")
-@pytest.mark.parametrize("name", [name for name in plain_layers.FORWARDS if name != "s4"])
-def test_plain_layers_are_ours(name):
-    layer = layers.new_layer(name)
-    u = torch.randn(2, 12, layers.WIDTH, generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        for weight in layer.parameters():
-            weight += 0.02 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
-    ours, plain = layer.outputs(u, layer.initial_state(2)), plain_layers.FORWARDS[name](layer, u)
-    torch.testing.assert_close(plain, ours, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.long
-def test_the_plain_s4_is_ours_with_its_c_as_the_released_code_keeps_it():
-    from fsa2lrnn.nn.layers.channel_layer import complex_of
-    from tests.fsa2lrnn.nn.baselines.official_checks.official import untruncated
-
-    layer = layers.new_layer("s4")
-    u = torch.randn(2, 13, layers.WIDTH, generator=torch.Generator().manual_seed(0))
-    plain = plain_layers.s4(layer, u)
-    with torch.no_grad():
-        C = untruncated(layer.system().transition, complex_of(layer.C), 13)
-        layer.C.copy_(torch.view_as_real(C).float())
-    torch.testing.assert_close(plain, layer.outputs(u, layer.initial_state(2)), rtol=1e-2, atol=1e-2)
-
-
 def small(task="task:sum_mod(5)", layers=1):
     return preset("paper", task, layers=layers, block=2, heads=4, embedding_dim=8, batch=6, length=9)
 
 
 MEASURED = {
-    "layers": lambda: layers.measure("s4d", 2, 12),
     "scans": lambda: bench_scans.measure(1, 3, 2, 2),
     "training": lambda: paper_speed.measure(CASES[0][0], 5, 2, 4, embedding_dim=8, batch=3),
     "steps": lambda: bench_steps.measure(small("task:mod_arith(5)", layers=2), 1),
 }
 
 
-@pytest.mark.long_cases("layers", "scans", "steps")
+@pytest.mark.long_cases("scans", "steps")
 @pytest.mark.parametrize("name", sorted(MEASURED))
 def test_every_way_has_a_time_and_every_ratio_is_one(name, monkeypatch):
-    for module in (layers, bench_scans, paper_speed, bench_steps):
+    for module in (bench_scans, paper_speed, bench_steps):
         monkeypatch.setattr(module, "TURNS", 1)
     row = MEASURED[name]()
     ratios = {key: ratio for key, ratio in row.items() if "over" in key and ratio is not None}
@@ -117,42 +74,3 @@ def test_all_networks_have_the_same_loss_and_gradients(changes):
     for others in found[1:]:
         for one, other in zip(found[0], others, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-10)
-
-
-TINY = Settings(
-    "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
-)  # fmt: skip
-
-
-def test_a_machine_without_a_gpu_says_so(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(SystemExit, match=r"measures a GPU, and torch sees no CUDA device here: run it where one is"):
-        bench_gpu.main()
-
-
-@pytest.mark.long
-@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels are compiled for the GPU here")
-def test_the_document_has_every_case_and_can_be_read(monkeypatch):
-    pytest.importorskip("triton")
-    monkeypatch.setattr(bench_gpu, "_WARM_UP", 0)
-    monkeypatch.setattr(bench_gpu, "variants", lambda settings: [settings])
-    shapes = [(1, 2, 1, 2), (2, 1, 1, 1)]
-    document = bench_gpu.measure("cpu", shapes, TINY, copied=1 << 10, turns=1)
-    assert json.loads(json.dumps(document)) == document
-    cases = [
-        (row["kind"], row["batch"], row["length"], row["heads"], row["block"], row["dtype"])
-        for row in document["scans"]
-    ]
-    assert cases == [(k, *shape, t) for k in ("dense", "tokens") for shape in shapes for t in ("float32", "bfloat16")]
-    for row in document["scans"]:
-        shape = tuple(row[name] for name in ("batch", "length", "heads", "block"))
-        size = bench_gpu.DTYPES[row["dtype"]].itemsize
-        for way, moved in zip(("forward", "backward"), bytes_moved(row["kind"], shape, size), strict=True):
-            found = row[way]
-            assert found["bytes"] == moved
-            assert found["bytes_per_second"] == pytest.approx(1e3 * moved / found["milliseconds"])
-            assert found["share_of_copy"] == found["bytes_per_second"] / document["copy_bytes_per_second"]
-    console = Console(file=io.StringIO(), width=200)
-    for table in bench_gpu.tables(document):
-        console.print(table)
-    assert "bfloat16" in console.file.getvalue()

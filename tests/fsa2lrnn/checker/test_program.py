@@ -73,19 +73,16 @@ def test_the_tables_are_those_that_the_library_makes(files, tmp_path):
 
 
 @pytest.mark.long_cases("<lambda>-of a model with sha256 000")
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda value: value.update(sha256="0" * 64), "of a model with sha256 000"),
-        (lambda value: value.update(dtype="float64"), "of a model with dtype float64"),
-        (lambda value: value.update(scans=["pscan"]), "pscan: the bounds on rounding are for"),
-        (lambda value: value.update(horizon=10**6, tube={**value["tube"], "tail": []}), r"for a horizon of|1000000"),
-        (lambda value: value["machine"].update(outputs=value["machine"]["outputs"][::-1]), "of another machine"),
-        (lambda value: value.update(ignore=[True]), "it claims less: the outputs"),
-        (lambda value: value["tube"].update(start=60), "60 of 2 letters ask for"),
-        (lambda value: value["tube"].update(memory=0), "they must be in order"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda value: value.update(sha256="0" * 64), "of a model with sha256 000"),
+    (lambda value: value.update(dtype="float64"), "of a model with dtype float64"),
+    (lambda value: value.update(scans=["pscan"]), "pscan: the bounds on rounding are for"),
+    (lambda value: value.update(horizon=10**6, tube={**value["tube"], "tail": []}), r"for a horizon of|1000000"),
+    (lambda value: value["machine"].update(outputs=value["machine"]["outputs"][::-1]), "of another machine"),
+    (lambda value: value.update(ignore=[True]), "it claims less: the outputs"),
+    (lambda value: value["tube"].update(start=60), "60 of 2 letters ask for"),
+    (lambda value: value["tube"].update(memory=0), "they must be in order"),
+])  # fmt: skip
 def test_forged_certificates_are_not_valid(files, tmp_path, capsys, change, message):
     forged = changed(files[0], tmp_path, change)
     assert main(arguments([forged, *files[1:]])) == 1

@@ -15,18 +15,6 @@ from fsa2lrnn.cli import console, sources
 from fsa2lrnn.errors import UnsupportedFormat
 
 COMMANDS = {name: one for name, one in typer.main.get_command(cli.app).commands.items() if not one.hidden}
-OPTIONS = {
-    name: {o for p in one.params if p.param_type_name == "option" for o in p.opts} for name, one in COMMANDS.items()
-}
-
-
-def test_options_have_one_name_and_every_command_the_common_ones():
-    assert {name for name, options in OPTIONS.items() if not {"--json", "--quiet", "--progress"} <= options} == {"demo"}
-    for name, options in OPTIONS.items():
-        assert ("-o" in options) == ("--output" in options), name
-        assert not {"--out", "--seconds", "--budget", "--letters", "--noise", "--against", "--to"} & options, name
-    assert set(ALL_SOURCES) | ({"demo", "gates"} & set(COMMANDS)) == set(COMMANDS)  # which take no source
-    assert {place[0] for place in PLACES} | {"run", "verify", "falsify", "tasks", "gates"} == set(COMMANDS)
 
 
 def test_quiet_leaves_out_suggestions(call):
@@ -68,7 +56,7 @@ SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed
 ALL_SOURCES = {
     "compile": (), "run": (), "explain": (), "verify": (), "extract": (), "falsify": (),
     "convert": ("-o", "m.dot"), "train": ("-o", "out"), "learn": ("-o", "out"), "certify": (SUM2,), "repair": (SUM2,),
-    "compare": (SUM2,), "sweep": ("-o", "out", "--task"),
+    "compare": (SUM2,), "sweep": ("-o", "out"),
     "draw": ("-o", "p.html"), "tasks": (), "export": ("--layer", "olmo-hybrid", "-o", "out"),
 }  # fmt: skip
 ALL_SOURCES = {name: call for name, call in ALL_SOURCES.items() if name in COMMANDS}
@@ -77,7 +65,6 @@ MORE = {"run": ("a",), "verify": ("task:parity",), "falsify": ("task:parity",)}
 PLACES = [
     ("compile", "task:mod_arith(100)", "-o", "no/m.safetensors"),
     ("compile", "task:mod_arith(100)", "-o", "m.pt"),
-    ("explain", "task:mod_arith(100)", "--draw", "no/m.dot"),
     ("explain", "task:mod_arith(100)", "--certificates", "file/below"),
     ("draw", "task:mod_arith(100)", "-o", "no/p.html"),
     ("draw", "task:mod_arith(100)", "-o", "m.xyz"),
@@ -87,7 +74,6 @@ PLACES = [
     ("export", "task:mod_arith(100)", "--layer", "olmo-hybrid", "-o", "file"),
     ("train", "task:mod_arith(100)", "-o", "file"),
     ("learn", "task:mod_arith(100)", "-o", "file"),
-    ("sweep", "--task", "task:mod_arith(100)", "-o", "file"),
     ("compare", SUM2, "task:mod_arith(100)", "--plot", "no/c.svg"),
     ("certify", SUM2, "task:mod_arith(100)", "-o", "no/c.json", "--import", "nowhere:Layer"),
     ("repair", SUM2, "task:mod_arith(100)", "-o", "file/m.safetensors"),
@@ -128,20 +114,12 @@ def test_the_version_and_the_help(call):
     assert "Prove a learned model correct" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("compile",), "Missing argument 'SOURCE'. (`fsa2lrnn compile --help` tells what there is)"),
-        (("fly",), "No such command 'fly'"),
-        (
-            ("compile", "task:parity", "--dtype", "int8"),
-            "'int8' is not one of 'float64', 'float32', 'bfloat16',",
-        ),
-        (("compile", "task:parity", "--max-block", "few"), "Invalid value for '--max-block': "),
-        (("compile", "task:parity", "--flyy"), "No such option: --flyy"),
-        (("compile", "task:parity", "task:parity"), "Got unexpected extra argument"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("compile",), "Missing argument 'SOURCE'. (`fsa2lrnn compile --help` tells what there is)"),
+    (("compile", "task:parity", "--dtype", "int8"), "'int8' is not one of 'float64', 'float32', 'bfloat16',"),
+    (("compile", "task:parity", "--max-block", "few"), "Invalid value for '--max-block': "),
+    (("compile", "task:parity", "task:parity"), "Got unexpected extra argument"),
+])  # fmt: skip
 def test_a_wrong_call_is_one_line_and_says_where_help_is(call, arguments, message):
     code, out, err = call(*arguments)
     assert (code, out) == (2, "")
@@ -153,35 +131,20 @@ def test_a_wrong_call_is_one_line_and_says_where_help_is(call, arguments, messag
 
 KNOWS_MORE = "a model knows more letters where it is compiled with --alphabet '012'"
 BAD = [
-    (("compile", "regex:(ab"), "(ab"),
-    (("compile", "task:sum_modd(5)"), "did you mean sum_mod?"),
     (("compile", "machine.xyz"), "'machine.xyz' cannot be read, its kind is not known"),
-    (("compile", "(ab)*"), "(ab)*: no such file; did you mean regex:(ab)*?"),
-    (("compile", "mod_arith(5)"), "mod_arith(5): no such file; did you mean task:mod_arith(5)?"),
     (("compile", "m.safetensors"), "m.safetensors is a model, where an automaton is asked for: `fsa2lrnn extract`"),
     (("compile", "regex:a", "--alphabet", " "), "--alphabet ' ': give at least one letter"),
-    (("compile", "regex:ab", "--alphabet", "a"), "letter 'b' at position 2 is not in the alphabet ('a',): add it"),
-    (("compile", "task:parity", "--alphabet", "[0, 1]"), "lacks '0' (str), a letter of the machine: add it"),
-    (("convert", "nowhere.dot", "-o", "m.dot"), "no such file: nowhere.dot"),
     (("convert", "task:parity"), "Missing option '--output' / '-o'"),
     (("convert", "task:sum_mod(3)", "-o", "m.fst.txt"), "OpenFst"),
-    (("explain", "task:parity", "--family", "lstm"), "family 'lstm' is not known"),
-    (("extract", "task:length_mod(50)", "--max-states", "10"), "more than 10 states are reached"),
-    (("run", "task:sum_mod(5)", "017"), "letter '7' at position 3 is not in the alphabet ('0', '1', '2', '3', '4')"),
-    (("run", "nowhere.safetensors", "a"), "no such file: nowhere.safetensors"),
-    (("run", "task:parity", "[bold]"), "the word begins with [ and is not a JSON list of letters"),
+    (("run", "task:parity", "1" * 300 + "x"), "letter 'x' at position 301 is not in the alphabet"),
     (("run", "task:parity", "01\udcff"), "the word is not UTF-8 (byte 0xff at offset 2): type it in that encoding"),
-    (("run", "task:parity", "1" * 100_000 + "x"), "letter 'x' at position 100001 is not in the alphabet"),
     (("train", "task:parity", "-o", "runs", "--set", "stop_at"), "--set 'stop_at': write NAME=VALUE, layers=3"),
     (("train", "task:parity", "-o", "runs", "--set", "stop_at=no"), "stop_at = 'no' must be an accuracy above 0, or"),
     (("train", "task:parity", "-o", "runs", "--seeds", "a"), "--seeds 'a': give whole numbers separated by commas"),
-    (("train", "task:parity", "-o", "runs", "--layer", "spiral"), "layer 'spiral' is not known: one of block, "),
     (("train", "task:parity", "-o", "runs", "--layer", "nowhere:Layer"), "nowhere"),
     (("verify", "task:parity"), "Missing argument 'SOURCE'"),
-    (("verify", "task:parity", "m.safetensors"), "m.safetensors is a model, where"),
     (("falsify", "task:parity", "task:sum_mod(3)"), KNOWS_MORE),
-    (("falsify", "task:parity", "task:shift_register(1, output=content)"), "the model puts out (False, True), none of"),
-    (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json", "--memory", "2"), "goes without --memory, --max-secon"),
+    (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json", "--memory", "2"), "goes without --memory and -o"),
     (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json"), "No such file or directory: 'c.json'"),
     (("certify", SUM2, "task:sum_mod(3)"), KNOWS_MORE),
     (("certify", "task:parity", "task:parity"), "task:parity is not a model: give a file ending in .safetensors"),
@@ -244,21 +207,14 @@ def test_places_are_tried_before_torch_is_loaded(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "code", "line"),
-    [
-        (MemoryError(), 2, "error: not enough memory: give smaller sizes\n"),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 2, "error: not enough memory: give"),
-        (
-            OSError(28, "No space left on device", "m.safetensors"),
-            2,
-            "error: No space left on device: 'm.safetensors'\n",
-        ),
-        (ConnectionError("nothing answers"), 2, "error: nothing answers\n"),
-        ("é".encode("latin-1"), 2, "error: 'utf-8' codec can't decode byte 0xe9"),
-        (KeyboardInterrupt(), 130, ""),
-    ],
-)
+@pytest.mark.parametrize(("fault", "code", "line"), [
+    (MemoryError(), 2, "error: not enough memory: give smaller sizes\n"),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 2, "error: not enough memory: give"),
+    (OSError(28, "No space left on device", "m.safetensors"), 2, "error: No space left on device: 'm.safetensors'\n"),
+    (ConnectionError("nothing answers"), 2, "error: nothing answers\n"),
+    ("é".encode("latin-1"), 2, "error: 'utf-8' codec can't decode byte 0xe9"),
+    (KeyboardInterrupt(), 130, ""),
+])  # fmt: skip
 def test_what_can_happen_to_any_verb_is_one_line(call, monkeypatch, fault, code, line):
     def fail(*_):
         if isinstance(fault, bytes):

@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.cli import console
-from fsa2lrnn.cli import explained_cascade as cascades
 from fsa2lrnn.cli.explain import explain_machine
-from fsa2lrnn.compile.choice import best_cascade
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import FAMILIES, recheck
 
 
-def explained(capsys, machine, families=(), folder=None, *cascade):
-    explain_machine(machine, list(families), folder, True, *cascade)
+def explained(capsys, machine, families=(), folder=None):
+    explain_machine(machine, list(families), folder, True)
     return json.loads(capsys.readouterr().out)
 
 
@@ -31,11 +29,8 @@ def test_the_families_of_ab_star(capsys):
     answers = {name: family["answer"] for name, family in facts["families"].items()}
     assert set(answers) == set(FAMILIES)
     assert answers["diagonal-complex"] == answers["lti"] == "no"
-    assert answers["block(8)"] == "yes"
-    assert answers["liquid-s4"] == "unknown"
-    assert facts["monoid"]["kind"] == "aperiodic"
-    assert facts["costs"]["block_sizes"] == [3]
-    assert facts["blocks"]["real"] == {"lower": 2, "upper": 2, "note": ""}
+    assert (answers["block(8)"], answers["liquid-s4"], facts["monoid"]["kind"]) == ("yes", "unknown", "aperiodic")
+    assert (facts["costs"]["block_sizes"], facts["blocks"]["real"]) == ([3], {"lower": 2, "upper": 2, "note": ""})
     assert facts["blocks"]["any_depth"]["upper"] == 1
 
 
@@ -75,7 +70,6 @@ def test_the_table_for_people(capsys, monkeypatch):
         "least size of blocks, with one vector per state",
         "real blocks                       2 (proved), since smaller ones give states",
         "one-hot layer",
-        "cascade",
     ):
         assert piece in out
     explain_machine(zoo.ab_star(), ["mamba"], None, as_json=False)
@@ -85,12 +79,11 @@ def test_the_table_for_people(capsys, monkeypatch):
 @pytest.mark.usefixtures("out_of_time")
 def test_a_time_limit_is_said_once(capsys, monkeypatch):
     monkeypatch.setattr(console.out, "width", 500)
-    explain_machine(zoo.group("S3"), [], None, as_json=False, max_block=3, max_seconds=7.0)
+    explain_machine(zoo.group("S3"), [], None, as_json=False, max_seconds=7.0)
     out = capsys.readouterr().out
     assert out.count("--max-seconds") == 1
     assert "the time limit passed before all questions were decided: allow more seconds, as --max-seconds 14\n" in out
     assert "give more seconds" not in out
-    assert re.search(r"\nnone +.*: time limit\b", out)
     assert re.search(r"\nelements of the monoid +undecided \(unknown: time limit", out)
 
 
@@ -107,7 +100,6 @@ def test_hostile_machines_end_at_the_limit_and_the_rest_is_printed(capsys, monke
         "undecided (unknown: time limit",
         "which layer",
         "one-hot layer",
-        "cascade",
     ):
         assert piece in out
 
@@ -125,59 +117,6 @@ def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_fami
     )
     assert explained(capsys, zoo.sum_mod(5))["blocks"] is None
     assert explained(capsys, zoo.sum_mod(2), ["lti"])["blocks"] is None
-
-
-@pytest.mark.long
-def test_cascades_in_facts_and_pictures(capsys, tmp_path):
-    drawing = tmp_path / "rooms.dot"
-    facts = explained(capsys, zoo.mod_arith(5, "eager"), ["lti"], None, 8, drawing)
-    assert facts["cascade"]["block_sizes"] == [[1, 1], [1, 4], [5]]
-    assert facts["cascade"]["reads"] == "before the letter"
-    assert facts["costs"]["block_sizes"] == [75]
-    assert drawing.read_text().startswith("digraph {")
-    answer = cascades.look(zoo.sum_mod(7), 3)
-    with pytest.raises(NotExpressible, match=r"there is no cascade to draw into .*no\.dot: no cascade with blocks"):
-        cascades.draw(answer, tmp_path / "no.dot")
-    assert not (tmp_path / "no.dot").exists()
-
-
-def answered(machine, *limits):
-    answer = cascades.look(machine, *limits)
-    return dict(cascades.rows(answer)), json.loads(json.dumps(cascades.to_json(answer)))
-
-
-@pytest.mark.long
-def test_the_choice_of_cascades_and_reasons_for_none():
-    for machine in (zoo.parity(), zoo.tomita(5), zoo.sum_mod(7)):
-        answer = cascades.look(machine)
-        assert answer.choice.form == "onehot"
-        assert answer.counted
-        assert answer.found.cost == best_cascade(machine).cost
-    rows, facts = answered(zoo.random_dfa(12, 3, seed=2, minimal=True))
-    assert rows["cost"].startswith("at least ")
-    assert rows["cost"].endswith("gate units not counted")
-    assert rows["considered"].startswith("holonomy: at least ")
-    assert rows["  met"].startswith("no: the largest component that does more than reset has 8 states, and a smaller")
-    assert not facts["gate_units_counted"]
-    assert facts["auto"]["form"] == "onehot"
-    rows, facts = answered(zoo.dyck(2, 3))
-    assert rows["  met"] == "yes: all components only reset"
-    assert facts["largest_permuted"] == 1
-    rows, facts = answered(zoo.random_dfa(35, 4, seed=0))
-    assert rows["none"].startswith("no cascade with blocks of at most 8 states was found (holonomy: words lead the set")
-    assert rows["auto takes"].startswith("one layer")
-    assert "in a group whose order 7 divides" in rows["lower bound"]
-    assert (facts["found"], facts["components"], facts["candidates"]) == (False, None, [])
-    rows, facts = answered(zoo.mod_arith(5, "register"), 8, False)
-    assert rows["layers"].endswith("; without token shift")
-    assert facts["reads"] == "after the letter"
-    rows, facts = answered(zoo.length_mod(210))
-    why = "not looked for in a machine of 210 states, more than 200: --max-block 8 asks for it"
-    assert rows == {"none": why}
-    assert facts["bound"] is None
-    rows, facts = answered(zoo.length_mod(210), 8)
-    assert facts["block_sizes"] is not None
-    assert facts["meets_bound"]
 
 
 @pytest.mark.long

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import warnings
-from typing import get_args
 
 import pytest
 import torch
@@ -18,21 +17,18 @@ from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import preset
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("None", None), ("null", None), (" None ", None), ("True", True), ("true", True), ("False", False),
-        ("1e-3", 1e-3), ("none", "none"), ("nothing", "nothing"), ("[" * 100_000, "[" * 100_000), ("", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "value"), [
+    ("None", None), ("null", None), (" None ", None), ("True", True), ("true", True), ("False", False),
+    ("1e-3", 1e-3), ("none", "none"), ("nothing", "nothing"), ("[" * 100_000, "[" * 100_000), ("", ""),
+])  # fmt: skip
 def test_values_as_json_and_as_python_writes_them(text, value):
     assert assignments([f"x={text}"]) == {"x": value}
 
 
 def test_models_come_from_files_by_short_names_or_are_compiled(tmp_path):
     save(compile_machine(zoo.parity(), dtype=torch.float64), tmp_path / "m.safetensors")
-    assert sources.model_of(str(tmp_path / "m.safetensors"), "float16").dtype == torch.float64
-    assert sources.model_of("task:parity", "float16").dtype == torch.float16
+    assert sources.model_of(str(tmp_path / "m.safetensors")).dtype == torch.float64
+    assert sources.model_of("task:parity").dtype == torch.float32
     assert sources.model_of("task:parity", alphabet="012", completion="sink").alphabet == ("0", "1", "2")
     with pytest.raises(CheckpointError, match=r"task:parity is not a model: give a file ending in \.safetensors"):
         sources.learned_model("task:parity")
@@ -101,29 +97,3 @@ def test_options_load_nothing_heavy_and_shares():
     assert share({"accuracy": 0.5, "interval": [0.25, 0.75]}) == "0.5000 [0.2500, 0.7500]"
     code = "import sys, fsa2lrnn.cli.options\nassert not {'torch', 'numpy', 'fsa2lrnn.automata'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_choices_are_those_of_the_code():
-    from fsa2lrnn import compile as compiler
-    from fsa2lrnn.automata import language
-    from fsa2lrnn.cli import options
-    from fsa2lrnn.compile.lower import DTYPES
-    from fsa2lrnn.layers import TRAINED
-    from fsa2lrnn.nn.layers import LAYERS, OURS, index
-    from fsa2lrnn.nn.normalise import RULES
-    from fsa2lrnn.nn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
-    from fsa2lrnn.training import data, settings
-    from fsa2lrnn.verification.extraction import from_outputs
-
-    assert get_args(options.Completion) == get_args(language.Completion)
-    assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
-    assert get_args(options.ExtractMethod) == ("closure", *from_outputs.METHODS)
-    assert get_args(options.Form) == get_args(compiler.Form)
-    assert set(TRAINED) == {name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters}
-    assert get_args(options.Layout) == get_args(compiler.Layout)
-    assert get_args(options.Normalisation) == RULES
-    assert get_args(options.Preset) == settings.PRESETS
-    assert get_args(options.Sampler) == data.SAMPLERS
-    scans = ("auto", *METHODS, *TOKEN_METHODS, *GPU_METHODS, *index.METHODS)
-    assert get_args(options.Scan) == tuple(dict.fromkeys(scans))
-    assert (options.NO, options.BAD_INPUT, options.INTERRUPTED) == (1, 2, 130)

@@ -1,10 +1,12 @@
-"""`learn`."""
+"""`learn` and `repair`."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from fsa2lrnn import MooreMachine, Proved, load, prove_equivalent
+from fsa2lrnn import MooreMachine, Proved, load, prove_equivalent, zoo
+from fsa2lrnn.checker import program as checker_program
 from fsa2lrnn.cli.learn import learn_in
 
 
@@ -21,8 +23,7 @@ PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" fo
 
 def test_a_machine_is_learned_and_proved(call, tmp_path):
     code, out, err = call("learn", "task:parity", "-o", "run")
-    assert code == 0
-    assert err == ""
+    assert (code, err) == (0, "")
     assert out.startswith("proved: equal on every word of every length")
     assert "for every word" in out
     names = {path.name for path in (tmp_path / "run").iterdir()}
@@ -33,17 +34,14 @@ def test_a_machine_is_learned_and_proved(call, tmp_path):
 
 
 @pytest.mark.usefixtures("out_of_time")
-@pytest.mark.parametrize(
-    ("source", "method", "message"),
-    [
-        (
-            "words.jsonl",
-            "merge",
-            "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds (--max-seconds); 0",
-        ),
-        ("words.jsonl", "rpni", "error: merging states by RPNI: the limit of 5 s has passed"),
-    ],
-)
+@pytest.mark.parametrize(("source", "method", "message"), [
+    (
+        "words.jsonl",
+        "merge",
+        "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds (--max-seconds); 0",
+    ),
+    ("words.jsonl", "rpni", "error: merging states by RPNI: the limit of 5 s has passed"),
+])  # fmt: skip
 def test_a_time_limit_ends_every_method_without_a_machine(call, tmp_path, source, method, message):
     (tmp_path / "words.jsonl").write_text(PARITY)
     code, out, err = call("learn", source, "-o", "run", "--method", method, "--max-seconds", "5")
@@ -79,23 +77,52 @@ def test_few_words_and_unexplained_errors_are_warned_of(call, tmp_path):
     assert "outputs are not the machine's, and label noise 0.01 explains 1: give more --steps, or the noise" in err
 
 
-@pytest.mark.parametrize(
-    ("content", "arguments", "message"),
-    [
-        ("", (), "words.jsonl has no words: add lines, each with a word of one or more letters"),
-        ('["a", 1]\n["b", 1]\n', (), "words.jsonl holds the output 1 and no other"),
-        ('["a", 1]\n["b"]\n', (), "words.jsonl: line 2: "),
-        ('["a", 1]\n["b", 0]\n["a", 0]\n', (), "line 3 gives 0 after 'a', line 1 1; correct them, or state a"),
-        ('["a", 1]\n["c", 0]\n', ("--alphabet", "ab"), "line 2: letter 'c' is none of 'a', 'b'"),
-        ('["a", 1]\n["b", 0]\n', ("--label-noise", "some"), "--label-noise 'some': give a share as 0.1, or unknown"),
-        ('["a", 1]\n["b", 0]\n', ("--label-noise", "1.5"), "noise = 1.5 must be a share from 0 to below 1"),
-        ('["a", 1]\n["b", 0]\n', ("--set", "depth=3"), "depth: no such setting of a recipe"),
-        ('["a", 1]\n["b", 0]\n', ("--held-out", "2"), "held_out = 2.0 must be a share from 0 to below 1"),
-    ],
-)
+@pytest.mark.parametrize(("content", "arguments", "message"), [
+    ("", (), "words.jsonl has no words: add lines, each with a word of one or more letters"),
+    ('["a", 1]\n["b", 1]\n', (), "words.jsonl holds the output 1 and no other"),
+    ('["a", 1]\n["b", 0]\n', ("--label-noise", "some"), "--label-noise 'some': give a share as 0.1, or unknown"),
+    ('["a", 1]\n["b", 0]\n', ("--label-noise", "1.5"), "noise = 1.5 must be a share from 0 to below 1"),
+    ('["a", 1]\n["b", 0]\n', ("--set", "depth=3"), "depth: no such setting of a recipe"),
+])  # fmt: skip
 def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):
     (tmp_path / "words.jsonl").write_text(content)
     code, out, err = call("learn", "words.jsonl", "-o", "run", *arguments)
     assert (code, out) == (2, "")
     assert message in err.replace("\n", " ")
     assert not (tmp_path / "run").exists()
+
+
+SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
+
+
+@pytest.mark.long
+def test_repairs_are_proved(call, tmp_path):
+    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "dyadic", "-o", "r.safetensors", "--json")
+    facts = json.loads(out)
+    assert (code, facts["accuracy"]) == (0, 1.0)
+    assert facts["change"]["A"] < 1
+    assert isinstance(prove_equivalent(load(tmp_path / "r.safetensors"), zoo.sum_mod(2), empty_word=False), Proved)
+    # The checker, without torch, validates the proof of the repaired model.
+    assert call("convert", "task:sum_mod(2)", "-o", "m.json")[0] == 0
+    more = ("--no-empty-word", "--certificate", "c.safetensors")
+    assert call("verify", "r.safetensors", "task:sum_mod(2)", *more)[0] == 0
+    assert checker_program.main(["c.safetensors", "r.safetensors", "m.json"]) == 0
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("-o", "x.pt"), "a model is written to a file ending in"),
+    (("-o", "no/x.safetensors"), "no such folder, make it first: 'no'"),
+])  # fmt: skip
+def test_bad_input_is_one_line(call, arguments, message):
+    code, out, err = call("repair", SUM2, "task:sum_mod(2)", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+@pytest.mark.usefixtures("out_of_time")
+@pytest.mark.parametrize("more", [(), ("--mode", "dyadic")])
+def test_a_time_limit_ends_a_repair_and_is_no_answer(call, more):
+    code, out, err = call("repair", SUM2, "task:sum_mod(2)", *more, "--max-seconds", "3", "-o", "r.safetensors")
+    assert (code, out) == (2, "")
+    assert "error: repair: looking for an affine image of the machine: a share of 0 s of the limit of 3 s" in err
+    assert not Path("r.safetensors").exists()

@@ -3,125 +3,18 @@
 import io
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fsa2lrnn.cli import evidence, options, typed
+from fsa2lrnn.cli import evidence, options, sources
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.files import check_folder
 from fsa2lrnn.verdicts import Counterexample, Refuted, Scope, SearchRecord, Undecided
 
-# Letters of every kind that JSON holds, the awkward ones often: with spaces, brackets, quotes, numbers as text.
-LETTERS = st.one_of(
-    st.sampled_from(
-        ["a", "b", "-", "[", "]", '"', " ", "", "a b", "[a", "ab", "0", 0, 1, "1", None, "×", "\n", ("a", 1)]
-    ),
-    st.text(max_size=3),
-    st.integers(-2, 12),
-)
-ALPHABETS = st.lists(LETTERS, min_size=1, max_size=5, unique=True).map(tuple)
-
-
-def read(text, alphabet):
-    return [alphabet[a] for tokens in typed.read([text], alphabet) for a in tokens.tolist()]
-
-
-@given(st.data())
-def test_what_is_shown_can_be_typed(data):
-    alphabet = data.draw(ALPHABETS)
-    word = data.draw(st.lists(st.sampled_from(alphabet), max_size=6))
-    shown = typed.shown(word, alphabet)
-    assert read(shown, alphabet) == word
-    assert typed.shown(word, alphabet) == shown
-
-
-@given(ALPHABETS)
-def test_alphabets_that_are_shown_can_be_typed(alphabet):
-    found = typed.letters(typed.shown_letters(alphabet))
-    assert found == alphabet
-    assert [type(letter) for letter in found] == [type(letter) for letter in alphabet]
-
-
-@given(st.data())
-def test_pieces_change_nothing(data):
-    alphabet = data.draw(ALPHABETS)
-    text = typed.shown(data.draw(st.lists(st.sampled_from(alphabet), max_size=6)), alphabet)
-    cut = data.draw(st.integers(1, max(1, len(text))))
-    whole = np.concatenate([np.empty(0, np.int64), *typed.read([text], alphabet)])
-    parts = np.concatenate([np.empty(0, np.int64), *typed.read([text[:cut], text[cut:]], alphabet)])
-    assert np.array_equal(whole, parts)
-
-
-@pytest.mark.parametrize(
-    ("word", "alphabet", "shown"),
-    [
-        ("ab", None, "ab"),
-        (("up", "down"), None, "up down"),
-        ((1, 0), None, "10"),
-        ((), None, ""),
-        (("a", "b"), ("a", "b", "up"), "a b"),
-        (("a b",), None, '["a b"]'),
-        (("a",), ("a", "b c"), '["a"]'),
-        (("-",), ("-", "a"), '["-"]'),
-        (("-",), ("-", "["), "-"),  # text serves for every word: piped, it is read so
-        (("-", "-"), ("-", "a"), "--"),
-        ((0, "0"), None, '[0, "0"]'),
-        (("ü",), ("ü", ""), '["ü"]'),
-    ],
-)
-def test_how_words_are_shown(word, alphabet, shown):
-    assert typed.shown(word, alphabet) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "alphabet", "word"),
-    [
-        ("[]", ("[", "]"), ["[", "]"]),  # Dyck words are no lists
-        ("[]", ("a", "b"), []),
-        (' ["a", "b"]', ("a", "b"), ["a", "b"]),
-        ('["[", "a b"]', ("[", "a b"), ["[", "a b"]),
-        ("a  b", ("a", "b"), ["a", "b"]),
-    ],
-)
-def test_lists_and_texts(text, alphabet, word):
-    assert read(text, alphabet) == word
-
-
-@pytest.mark.parametrize(
-    ("text", "alphabet", "message"),
-    [
-        (
-            "one",
-            ("one up", "two"),
-            r"letter 'one' at position 1 .*; with letters such as these .*: '\[\"one up\", \"two\"\]'",
-        ),
-        ("0", (0, "0"), r"letters 0 and '0' are both written '0'.*typed as a JSON list: '\[0, \"0\"\]'"),
-        (
-            "c",
-            ("a", "b"),
-            r"letter 'c' at position 1 is not in the alphabet \('a', 'b'\): use letters of the alphabet$",
-        ),
-        (
-            "[1, 2",
-            ("1", "2"),
-            r"the word begins with \[ and is not a JSON list of letters \(.*\): write '\[\"a b\", \"c\"\]'",
-        ),
-        ("[[1]]", ("1", "2"), r"a JSON list of letters \(\[1\] is not a symbol"),
-        ("[1]", ("1", "2"), r"write '1' \(str\), not 1 \(int\)"),
-        ("[" * 100_000, ("1", "2"), r"the word begins with \[ and is not a JSON list"),
-    ],
-)
-def test_words_that_can_not_be_read(text, alphabet, message):
-    with pytest.raises(InvalidWord, match=message):
-        read(text, alphabet)
-
 
 def test_bytes_and_control_characters():
-    assert typed.checked("aé") == "aé"
+    assert sources.checked("aé") == "aé"
     with pytest.raises(InvalidWord, match=r"the word is not UTF-8 \(byte 0xff at offset 3\): type it in that encoding"):
-        typed.checked("aé\udcff")
+        sources.checked("aé\udcff")
     text = evidence.verdict_text(failing(("\x1b[2J",), scope=Scope(3, 1, ("\u202e",))), ("\x1b[2J", "b"))
     assert all(c.isprintable() or c == "\n" for c in text)
 
@@ -189,12 +82,12 @@ def test_failing_words_and_searches_in_vain():
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
 def test_pieces_of_a_stream(size, monkeypatch):
-    monkeypatch.setattr(typed, "_PIECE", size)
+    monkeypatch.setattr(sources, "_PIECE", size)
     text = "aé€𝄞\r\nb" * 10
-    pieces = list(typed.read_pieces(io.BytesIO(text.encode())))
+    pieces = list(sources.read_pieces(io.BytesIO(text.encode())))
     assert "".join(pieces) == text.replace("\r\n", "\n")
     assert max(map(len, pieces)) <= size
-    assert list(typed.read_pieces(io.BytesIO())) == []
+    assert list(sources.read_pieces(io.BytesIO())) == []
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
@@ -202,6 +95,6 @@ def test_pieces_of_a_stream(size, monkeypatch):
     ("content", "byte", "offset"), [(b"ab\xe9c", 0xE9, 2), (b"\xe2\x82\xac\xff", 0xFF, 3), (b"abc\xe2\x82", 0xE2, 3)]
 )
 def test_a_byte_that_is_no_utf8_is_named_with_its_offset(size, content, byte, offset, monkeypatch):
-    monkeypatch.setattr(typed, "_PIECE", size)
+    monkeypatch.setattr(sources, "_PIECE", size)
     with pytest.raises(UnsupportedFormat, match=rf"standard input is not UTF-8 \(byte 0x{byte:x} at offset {offset}\)"):
-        list(typed.read_pieces(io.BytesIO(content)))
+        list(sources.read_pieces(io.BytesIO(content)))

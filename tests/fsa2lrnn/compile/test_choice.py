@@ -81,8 +81,7 @@ def test_letters_that_act_alike_share_a_cell():
     low = component(2, 0, 0, 4, {}, lambda s, a: s ^ (a % 2))
     high = component(2, 0, 1, 4, {0: 2}, lambda s, a, low: s ^ low if a == 3 else s)
     cascade = cascade_of(4, (low, high), lambda state: state)
-    assert cells_of_cascade(cascade).tolist() == [0, 1, 0, 2]
-    assert stack_recurrence(cascade).tables.n_cells == 3
+    assert (cells_of_cascade(cascade).tolist(), stack_recurrence(cascade).tables.n_cells) == ([0, 1, 0, 2], 3)
 
 
 @st.composite
@@ -241,17 +240,14 @@ def test_coordinates_that_the_others_tell_are_dropped():
     assert [factor.size for factor in visible_factors(machine)] == [3, 2]
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        None,
-        range(6),
-        [(q // 2, q % 2) for q in range(6)],  # the first coordinate needs to know the second
-        [(0, q % 3) for q in range(6)],  # states with one label
-        [(q,) for q in range(6)],
-        [(q % 2, q % 3) if q else (0,) for q in range(6)],
-    ],
-)
+@pytest.mark.parametrize("labels", [
+    None,
+    range(6),
+    [(q // 2, q % 2) for q in range(6)],  # the first coordinate needs to know the second
+    [(0, q % 3) for q in range(6)],  # states with one label
+    [(q,) for q in range(6)],
+    [(q % 2, q % 3) if q else (0,) for q in range(6)],
+])  # fmt: skip
 def test_labels_that_show_no_product_leave_one_block(labels):
     machine = MooreMachine([[1, 2, 3, 4, 5, 0]], range(6), labels=labels)
     assert [factor.size for factor in visible_factors(machine)] == [6]

@@ -23,8 +23,7 @@ def test_words_that_fail_and_models_that_close():
     shown = searched(model, machine, 1.0)
     (word,) = shown.failing
     assert model.transduce(word)[-1] != machine.transduce(word)[-1]
-    assert shown.said == "Fails on a word of 2 letters, the shortest."
-    assert shown.kind == "learned"
+    assert (shown.said, shown.kind) == ("Fails on a word of 2 letters, the shortest.", "learned")
     closed = searched(compile_machine(machine), machine, 1.0).said
     assert closed.startswith("Correct on all words that are read letter by letter: all reachable")
     said = constructed(compile_machine(machine), machine).said
@@ -324,8 +323,7 @@ def hard(second=3):
 
 def test_heads_that_are_automata_are_drawn():
     found = scene(zoo.parity(), {"m": SceneModel(hard())})
-    assert sorted(found.heads[0]) == [0, 1]
-    assert found.data["models"][0]["heads"]["0"] == [0, 1]
+    assert (sorted(found.heads[0]), found.data["models"][0]["heads"]["0"]) == ([0, 1], [0, 1])
     assert found.heads[0][0].count('class="node"') == 2
     learned = LRNN(LRNNConfig(("0", "1"), (False, True), (BlockLayerConfig((2,), 2, 2),), embedding_dim=2))
     others = {"learned": learned, "compiled": compile_machine(zoo.parity(), layout="index")}

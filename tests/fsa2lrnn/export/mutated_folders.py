@@ -34,13 +34,9 @@ from tests.fsa2lrnn.export.mutations import Mutation, mutations
 REGISTER = MooreMachine([range(3), *([q] * 3 for q in range(3))], "xyz", alphabet="-012")
 WORDS = MooreMachine([[0, 1], [0, 0], [1, 1]], ("no", "yes"), 0, ("keep", "reset", "set"))
 MACHINES = {
-    "olmo-hybrid": zoo.group("S3", "transpositions"),
-    "qwen3-next": REGISTER,
-    "mamba-2": zoo.flip_flop(),
-    "mamba": WORDS,
-    "kimi-linear": zoo.ab_star(),
-    "rwkv-7": WORDS,
-}
+    "olmo-hybrid": zoo.group("S3", "transpositions"), "qwen3-next": REGISTER, "mamba-2": zoo.flip_flop(),
+    "mamba": WORDS, "kimi-linear": zoo.ab_star(), "rwkv-7": WORDS,
+}  # fmt: skip
 NEEDED = {"rwkv-7": ("rwkv",)}
 N_WORDS, LONGEST, LONG = 200, 12, 130
 FINE = ("refused", "agreed")

@@ -109,8 +109,7 @@ def test_registers_and_resets():
     assert len(found.states) == 3
     assert register(zoo.parity().delta) is None
     found = reflections(np.array([[1, 0], [0, 1], [0, 0]]), 0)
-    assert len(found.states) == 2
-    assert found.table.tolist() == [[1, 0], [0, 1], [0, 0]]
+    assert (len(found.states), found.table.tolist()) == (2, [[1, 0], [0, 1], [0, 0]])
 
 
 def test_what_is_no_such_component_is_refused():

@@ -236,17 +236,11 @@ def test_text_by_letters_or_by_a_tokenizer(exported, tmp_path):
         encode(tmp_path / "nothing", "a")
 
 
-@pytest.mark.parametrize(
-    ("tokens", "message"),
-    [
-        ([60], "token 60, and the model knows 0 to 59"),
-        ([-1], "token -1"),
-        ([], "give a list of whole numbers"),
-        (np.zeros(0, np.int64), "give a list of whole numbers"),
-        ([0.5], "type float64"),
-        ([[1]], "give a list of whole numbers"),
-    ],
-)
+@pytest.mark.parametrize(("tokens", "message"), [
+    ([60], "token 60, and the model knows 0 to 59"), ([-1], "token -1"), ([], "give a list of whole numbers"),
+    (np.zeros(0, np.int64), "give a list of whole numbers"), ([0.5], "type float64"),
+    ([[1]], "give a list of whole numbers"),
+])  # fmt: skip
 def test_tokens_that_are_refused(random_model, tokens, message):
     with pytest.raises(InvalidWord, match=message):
         eigenvalues(random_model("mamba2"), tokens)
@@ -274,22 +268,19 @@ def changed(folder, **settings):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"hidden_size": 10**9}, "config.json describes"),
-        ({"vocab_size": 10**12}, "config.json describes"),
-        ({"linear_conv_kernel_dim": 10**9}, "one of them is of another model"),
-        ({"hidden_size": 10**40}, "its package's code fails"),
-        ({"hidden_size": "many"}, "its package's code fails"),
-        ({"linear_dt_max": 0}, "its package's code fails"),
-        ({"layer_types": 3}, "its package's code fails"),
-        ({"num_hidden_layers": None}, "its package's code fails"),
-        ({"quantization_config": {"quant_method": "bitsandbytes"}}, "its weights are quantized"),
-        ({"intermediate_size": 16}, "its package's code fails"),
-        ({"vocab_size": 30}, "its package's code fails"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"hidden_size": 10**9}, "config.json describes"),
+    ({"vocab_size": 10**12}, "config.json describes"),
+    ({"linear_conv_kernel_dim": 10**9}, "one of them is of another model"),
+    ({"hidden_size": 10**40}, "its package's code fails"),
+    ({"hidden_size": "many"}, "its package's code fails"),
+    ({"linear_dt_max": 0}, "its package's code fails"),
+    ({"layer_types": 3}, "its package's code fails"),
+    ({"num_hidden_layers": None}, "its package's code fails"),
+    ({"quantization_config": {"quant_method": "bitsandbytes"}}, "its weights are quantized"),
+    ({"intermediate_size": 16}, "its package's code fails"),
+    ({"vocab_size": 30}, "its package's code fails"),
+])  # fmt: skip
 def test_configurations_that_are_refused(saved, settings, message):
     with pytest.raises(CheckpointError, match=message) as caught:
         eigenvalues(changed(saved("olmo_hybrid"), **settings), [1])

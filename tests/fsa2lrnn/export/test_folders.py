@@ -3,8 +3,12 @@
 import json
 import os
 import shutil
+import signal
+import stat
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +18,7 @@ from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExact
 from fsa2lrnn.export import whole_model as module
 from fsa2lrnn.export.folder import FILE, load, run
-from fsa2lrnn.export.whole_model import export, prove
+from fsa2lrnn.export.whole_model import export, folder_written_whole, prove
 from fsa2lrnn.verdicts import Proved, Scope, Undecided
 from tests.fsa2lrnn.export.mutated_folders import try_all, violations, write_all
 
@@ -38,14 +42,11 @@ def test_what_is_loaded_is_what_was_written_and_what_the_auto_class_loads(export
     assert not model.training
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{}", "is not a folder that `fsa2lrnn export` wrote"),
-        ('{"format": "x", "version": 1}', "'x', version 1, where"),
-        (None, "is not a folder"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("{}", "is not a folder that `fsa2lrnn export` wrote"),
+    ('{"format": "x", "version": 1}', "'x', version 1, where"),
+    (None, "is not a folder"),
+])  # fmt: skip
 def test_another_folder_is_refused(tmp_path, text, message):
     if text is not None:
         (tmp_path / FILE).write_text(text)
@@ -98,51 +99,42 @@ def swapped(value):
 ROPE = {"rope_theta": 10000.0, "rope_type": "linear", "factor": 1e-38}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lacks("lm_head.weight"), "the weight lm_head.weight is missing"),  # drawn at random where they are asked for
-        (lacks("model.layers.1.self_attn.q_proj.weight"), r"the weight model\.layers\.1\.self_attn\.q_proj\.weight is"),
-        (configured(vocab_size=10**12), "vocab_size is 1000000000000, where `export` writes 5"),
-        (configured(hidden_size="many"), "hidden_size is 'many', where `export` writes 64"),
-        (configured(hidden_size=64.0), r"hidden_size is 64\.0, where `export` writes 64"),
-        (configured(architectures=["MambaForCausalLM"]), r"architectures is \['MambaForCausalLM'\], where"),
-        (configured(rope_parameters=ROPE), "rope_type is 'linear', .* factor is a field that `export` does not write"),
-        (
-            configured(auto_map={"AutoModelForCausalLM": "evil.Evil"}),
-            "auto_map is a field that `export` does not write",
-        ),
-        (configured(dtype="bfloat16"), "dtype is 'bfloat16', where `export` writes 'float32'"),
-        (
-            in_json("config.json", lambda value: value.pop("hidden_size") and None),
-            r"configuration hidden_size becomes \d+, where `export` leads to 64",
-        ),
-        (in_json("tokenizer.json", swapped), "0 is 1, where `export` writes 0"),
-        (
-            in_json("tokenizer.json", lambda value: {**value, "post_processor": None}),
-            "post_processor is None, where `export` writes",
-        ),
-        (
-            in_json("tokenizer_config.json", lambda value: {**value, "add_bos_token": True, "bos_token": "0"}),
-            "add_bos_token is a field that `export` does not write",
-        ),
-        (
-            in_json("generation_config.json", lambda value: {**value, "suppress_tokens": [2]}),
-            "suppress_tokens is a field that `export` does not write",
-        ),
-        (described_with(outputs=[True, False]), "=reject is 2, where `export` writes 3"),
-        (described_with(outputs=[7, 7]), "where `export`"),
-        (described_with(alphabet=["1", "0"]), "0 is 0, where `export` writes 1"),
-        (
-            in_json(FILE, lambda value: {**value, "layer": "qwen3-next"}),
-            "`export` writes no qwen3-next for that machine",
-        ),
-        (with_file("chat_template.jinja", "x"), "'chat_template.jinja' is not a file that `export` writes"),
-        (with_file("config.5.0.0.json"), "'config.5.0.0.json' is not a file that `export` writes"),
-        (lambda folder: (folder / "generation_config.json").unlink(), "generation_config.json cannot be read"),
-        (lambda folder: (folder / "model.safetensors").write_bytes(b"no such file"), "no safetensors file"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (lacks("lm_head.weight"), "the weight lm_head.weight is missing"),  # drawn at random where they are asked for
+    (lacks("model.layers.1.self_attn.q_proj.weight"), r"the weight model\.layers\.1\.self_attn\.q_proj\.weight is"),
+    (configured(vocab_size=10**12), "vocab_size is 1000000000000, where `export` writes 5"),
+    (configured(hidden_size="many"), "hidden_size is 'many', where `export` writes 64"),
+    (configured(hidden_size=64.0), r"hidden_size is 64\.0, where `export` writes 64"),
+    (configured(architectures=["MambaForCausalLM"]), r"architectures is \['MambaForCausalLM'\], where"),
+    (configured(rope_parameters=ROPE), "rope_type is 'linear', .* factor is a field that `export` does not write"),
+    (configured(auto_map={"AutoModelForCausalLM": "evil.Evil"}), "auto_map is a field that `export` does not write"),
+    (configured(dtype="bfloat16"), "dtype is 'bfloat16', where `export` writes 'float32'"),
+    (
+        in_json("config.json", lambda value: value.pop("hidden_size") and None),
+        r"configuration hidden_size becomes \d+, where `export` leads to 64",
+    ),
+    (in_json("tokenizer.json", swapped), "0 is 1, where `export` writes 0"),
+    (
+        in_json("tokenizer.json", lambda value: {**value, "post_processor": None}),
+        "post_processor is None, where `export` writes",
+    ),
+    (
+        in_json("tokenizer_config.json", lambda value: {**value, "add_bos_token": True, "bos_token": "0"}),
+        "add_bos_token is a field that `export` does not write",
+    ),
+    (
+        in_json("generation_config.json", lambda value: {**value, "suppress_tokens": [2]}),
+        "suppress_tokens is a field that `export` does not write",
+    ),
+    (described_with(outputs=[True, False]), "=reject is 2, where `export` writes 3"),
+    (described_with(outputs=[7, 7]), "where `export`"),
+    (described_with(alphabet=["1", "0"]), "0 is 0, where `export` writes 1"),
+    (in_json(FILE, lambda value: {**value, "layer": "qwen3-next"}), "`export` writes no qwen3-next for that machine"),
+    (with_file("chat_template.jinja", "x"), "'chat_template.jinja' is not a file that `export` writes"),
+    (with_file("config.5.0.0.json"), "'config.5.0.0.json' is not a file that `export` writes"),
+    (lambda folder: (folder / "generation_config.json").unlink(), "generation_config.json cannot be read"),
+    (lambda folder: (folder / "model.safetensors").write_bytes(b"no such file"), "no safetensors file"),
+])  # fmt: skip
 def test_a_folder_that_is_not_as_export_writes_it_is_refused(exported, tmp_path, change, message):
     folder = tmp_path / "changed"
     shutil.copytree(exported("parity")[0], folder)
@@ -266,3 +258,64 @@ def test_a_few_mutated_folders(folders):
 def test_mutated_folders(folders):
     """MUTATED_FOLDERS says how many, 100 if it is not set."""
     assert violations(try_all(int(os.environ.get("MUTATED_FOLDERS", "100")), 1, folders)) == []
+
+
+KILLED_FOLDER = """
+import os, signal, sys
+from pathlib import Path
+from fsa2lrnn.export.whole_model import folder_written_whole
+with folder_written_whole(Path(sys.argv[1]), "mark") as place:
+    (place / "part").write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def fail_in(path):
+    with folder_written_whole(path, "mark") as place:
+        (place / "mark").write_bytes(b"half")
+        raise RuntimeError
+
+
+def test_a_folder_is_there_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "to" / "f"
+    path.parent.mkdir()
+    for _ in range(2):
+        killed = subprocess.run([sys.executable, "-c", KILLED_FOLDER, path], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert len(list(path.parent.glob(".f.*"))) == 1  # the second removed what the first left
+    with pytest.raises(RuntimeError):
+        fail_in(path)
+    assert list(path.parent.iterdir()) == []
+    with folder_written_whole(path, "mark") as place:
+        (place / "mark").write_bytes(b"one")
+        assert not path.exists()
+    assert [(file.name, file.read_bytes()) for file in path.iterdir()] == [("mark", b"one")]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o777 & ~umask
+    assert [entry.name for entry in path.parent.iterdir()] == ["f"]
+
+
+def test_a_folder_that_exists_keeps_its_other_files_and_gets_its_mark_last(tmp_path, monkeypatch):
+    for name in ("mark", "part", "ours"):
+        (tmp_path / name).write_bytes(b"old")
+    with pytest.raises(RuntimeError):
+        fail_in(tmp_path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == dict.fromkeys(
+        ("mark", "part", "ours"), b"old"
+    )
+
+    def write():
+        with folder_written_whole(tmp_path, "mark") as place:
+            for name in ("mark", "part"):
+                (place / name).write_bytes(b"new")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", lambda *_: exec("raise OSError(28, 'No space left on device')"))
+        with pytest.raises(OSError, match="No space left"):
+            write()
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"part": b"old", "ours": b"old"}
+    write()
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {
+        "mark": b"new", "part": b"new", "ours": b"old"
+    }  # fmt: skip

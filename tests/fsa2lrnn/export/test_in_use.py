@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from fsa2lrnn import MooreMachine, classify, represent, zoo
 from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.export import in_use
 from fsa2lrnn.export.in_use import (
@@ -87,10 +88,8 @@ def test_known_answers_by_names_of_layers():
 def test_no_layer_holds_more_than_one_that_contains_it():
     stacked = answers(zoo.ab_star(), decide_stack)
     assert (stacked["mamba"], stacked["pd-ssm"], stacked["rwkv-7"]) == (
-        ("no", "yes"),
-        ("yes", "yes"),
-        ("no", "yes"),
-    )
+        ("no", "yes"), ("yes", "yes"), ("no", "yes"),
+    )  # fmt: skip
     assert answers(zoo.parity(), decide_stack)["kda"] == ("no", "no")
     rng = np.random.default_rng(1)
     for kind in range(20):
@@ -131,6 +130,16 @@ def test_answers_are_carried_along_containment_and_a_contradiction_is_an_error(m
     ]
 
 
+def test_no_layer_is_decided_after_the_time_limit():
+    def stacks(*_):
+        raise AssertionError
+
+    rows = decide(zoo.parity(), classify(zoo.parity()), stacks, max_seconds=Deadline(0.0))
+    assert {(row.one, row.stack, row.why) for row in rows.values()} == {
+        ("unknown", "unknown", "the time limit passed first")
+    }
+
+
 @settings(max_examples=60, deadline=None)
 @given(machines(max_states=5))
 def test_containment_holds_for_all_theorems(machine):
@@ -155,12 +164,9 @@ def test_containment_holds_for_all_theorems(machine):
 def test_stacks_of_diagonal_layers_have_2_groups_or_solvable_groups():
     """T37; in one layer T3."""
     expected = {
-        "Z2xZ2": ("yes/yes", "yes/yes"),
-        "D4": ("no/yes", "no/yes"),
-        "Z3": ("no/no", "yes/yes"),
-        "S4": ("no/no", "no/yes"),
-        "A5": ("no/no", "no/no"),
-    }
+        "Z2xZ2": ("yes/yes", "yes/yes"), "D4": ("no/yes", "no/yes"), "Z3": ("no/no", "yes/yes"),
+        "S4": ("no/no", "no/yes"), "A5": ("no/no", "no/no"),
+    }  # fmt: skip
     for spec, answer in expected.items():
         found = answers(zoo.group(spec))
         assert tuple("/".join(found[name]) for name in ("mamba-negative", "complex-diagonal")) == answer

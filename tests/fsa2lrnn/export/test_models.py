@@ -154,12 +154,9 @@ def in_turn(table):
 
 
 @pytest.mark.long_cases(
-    "kimi-linear-shift_register-float32",
-    "mamba-2-shift_register-float32",
-    "mamba-register-bfloat16",
-    "olmo-hybrid-group(S4)-float32",
-    "qwen3-next-register-float32",
-)
+    "kimi-linear-shift_register-float32", "mamba-2-shift_register-float32", "mamba-register-bfloat16",
+    "olmo-hybrid-group(S4)-float32", "qwen3-next-register-float32",
+)  # fmt: skip
 @pytest.mark.parametrize(("layer", "machine", "dtype"), [*in_turn(TASKS)])
 def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, agrees, layer, machine, dtype):
     folder, written = exported(machine, layer, dtype)
@@ -217,13 +214,10 @@ def test_a_cache_from_a_state_goes_on_as_the_cache_does(exported, layer, machine
         assert all(torch.equal(x, y) for x, y in states)
 
 
-@pytest.mark.parametrize(
-    ("layer", "message"),
-    [
-        ("kimi-linear", "β = 2 is asked for, and this layer reaches 1"),
-        *((layer, "keep all that they hold or forget it") for layer in ("mamba", "mamba-2", "rwkv-7")),
-    ],
-)
+@pytest.mark.parametrize(("layer", "message"), [
+    ("kimi-linear", "β = 2 is asked for, and this layer reaches 1"),
+    *((layer, "keep all that they hold or forget it") for layer in ("mamba", "mamba-2", "rwkv-7")),
+])  # fmt: skip
 def test_layers_without_reflections_refuse_a_plan_of_them(layer, message):
     plan = construct(zoo.group("S3", "transpositions"), has_reflections=True)
     with pytest.raises(NotExpressible, match=message):

@@ -53,12 +53,9 @@ def test_fla_is_out_of_sight_only_while_their_file_is_imported(monkeypatch, tmp_
 has_rwkv = pytest.mark.skipif(not is_installed("rwkv"), reason="rwkv is not installed")
 
 
-@pytest.mark.parametrize(
-    ("layer", "file", "message"),
-    [
-        pytest.param("rwkv-7", "model.pth", r"(no|not a) model of (rwkv|RWKV)-7", marks=has_rwkv),
-    ],
-)
+@pytest.mark.parametrize(("layer", "file", "message"), [
+    pytest.param("rwkv-7", "model.pth", r"(no|not a) model of (rwkv|RWKV)-7", marks=has_rwkv),
+])  # fmt: skip
 def test_other_files_are_refused(tmp_path, layer, file, message):
     for content in (None, b"no such file", {"weight": torch.zeros(2)}):
         if isinstance(content, bytes):
@@ -69,12 +66,9 @@ def test_other_files_are_refused(tmp_path, layer, file, message):
             target(layer).code.load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("lacking", "layer", "message"),
-    [
-        ("rwkv", "rwkv-7", r"rwkv-7 needs rwkv, which is not installed: pip install rwkv==0\.8\.32"),
-    ],
-)
+@pytest.mark.parametrize(("lacking", "layer", "message"), [
+    ("rwkv", "rwkv-7", r"rwkv-7 needs rwkv, which is not installed: pip install rwkv==0\.8\.32"),
+])  # fmt: skip
 def test_the_package_that_is_missing_is_named(monkeypatch, lacking, layer, message):
     monkeypatch.setitem(sys.modules, "einops", sys)  # which is not looked into here
     monkeypatch.setitem(sys.modules, lacking, None)

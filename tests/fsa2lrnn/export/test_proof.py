@@ -13,7 +13,7 @@ from fsa2lrnn import MooreMachine, Proved, Refuted, Undecided, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.export import target
 from fsa2lrnn.export.folder import SteppedModule, load, run
-from fsa2lrnn.export.huggingface import is_prefix_free, tokenizer
+from fsa2lrnn.export.huggingface import is_prefix_free, tokenizer, vocabulary
 from fsa2lrnn.export.whole_model import prove
 from fsa2lrnn.verdicts import LETTERS
 from fsa2lrnn.verification.coverage import environment
@@ -183,8 +183,7 @@ def test_a_card_says_what_is_proved_and_its_example_runs(exported, capsys):
 def test_text_becomes_numbers_of_letters(alphabet, text):
     pytest.importorskip("transformers")
     made = tokenizer(alphabet, (False, True))
-    assert made(text)["input_ids"] == [0, 1, 1, 0]
-    assert made.decode([len(alphabet) + 1]) == "=accept"
+    assert (made(text)["input_ids"], made.decode([len(alphabet) + 1])) == ([0, 1, 1, 0], "=accept")
 
 
 @pytest.mark.parametrize("letters", ["<pad>x", "<unk>", ("<p", "ad>"), ("k", "<u", "n>")])
@@ -211,8 +210,7 @@ def test_words_are_read_as_their_letters_or_the_tokenizer_is_refused(letters, da
 def test_other_letters_are_unknown_and_short_texts_are_padded():
     pytest.importorskip("transformers")
     made = tokenizer("ab", (False, True))
-    assert made("abc")["input_ids"] == [0, 1, 5]
-    assert made.convert_tokens_to_ids(["<pad>", "<unk>"]) == [4, 5]
+    assert (made("abc")["input_ids"], made.convert_tokens_to_ids(["<pad>", "<unk>"])) == ([0, 1, 5], [4, 5])
     padded = made(["ab", "a"], padding=True)
     assert (padded["input_ids"], padded["attention_mask"]) == ([[0, 1], [0, 4]], [[1, 1], [1, 0]])
     assert made.decode([3, 4], skip_special_tokens=True) == "=accept"
@@ -224,3 +222,8 @@ def test_a_tokenizer_that_reads_other_numbers_is_refused(monkeypatch):
     monkeypatch.setattr(symbols, "is_character_alphabet", lambda _: True)
     with pytest.raises(UnsupportedFormat, match=r"letters \['ab', 'a', 'b'\] are read as \[1, 2, 1, 2\]"):
         tokenizer(("ab", "a", "b"), (False, True))
+
+
+def test_half_a_character_is_no_letter():
+    with pytest.raises(UnsupportedFormat, match="half a character"):
+        vocabulary(["\ud800", "a"], [True])

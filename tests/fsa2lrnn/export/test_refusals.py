@@ -19,15 +19,10 @@ from fsa2lrnn.export.refuse import answer, refuse
 from fsa2lrnn.layers import EXPORTED
 
 
-@pytest.mark.parametrize(
-    ("task", "layer", "kind"),
-    [
-        ("parity", "olmo-hybrid", "yes"),
-        ("parity", "qwen3-next", "no"),
-        ("length_mod(29)", "olmo-hybrid", "unknown"),
-        ("mod_arith(2)", "rwkv-7", "unknown"),
-    ],
-)
+@pytest.mark.parametrize(("task", "layer", "kind"), [
+    ("parity", "olmo-hybrid", "yes"), ("parity", "qwen3-next", "no"), ("length_mod(29)", "olmo-hybrid", "unknown"),
+    ("mod_arith(2)", "rwkv-7", "unknown"),
+])  # fmt: skip
 def test_kinds(task, layer, kind):
     found = answer(zoo.from_task(task), layer)
     assert found.kind == kind
@@ -148,14 +143,9 @@ def test_what_is_refused_is_not_found(task, layer):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("task", "layer"),
-    [
-        ("parity", "olmo-hybrid"),
-        *(("flip_flop", layer) for layer in ARGUED),
-        ("length_mod(2)", "olmo-hybrid"),
-    ],
-)
+@pytest.mark.parametrize(("task", "layer"), [
+    ("parity", "olmo-hybrid"), *(("flip_flop", layer) for layer in ARGUED), ("length_mod(2)", "olmo-hybrid"),
+])  # fmt: skip
 def test_the_search_finds_what_is_there(task, layer):
     machine, rng = zoo.from_task(task).minimise(), np.random.default_rng(0)
     starts = product((0, 1, -1, 0.3), repeat=2) if len(machine.alphabet) == 1 else [(0, 0)]
@@ -166,34 +156,31 @@ def good():
     return refuse(zoo.parity(), "qwen3-next").to_json()
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("format", "fsa2lrnn-family-certificate", "is not a certificate that this file can read"),
-        ("version", True, "is not a certificate"),
-        ("layer", "gpt", "layer 'gpt' is not known"),
-        ("layer", "olmo-hybrid", "the argument 'positive' does not hold for olmo-hybrid"),
-        ("argument", "symmetric", "does not hold for qwen3-next"),
-        ("repeated", [], "no word is repeated"),
-        ("repeated", [0], "have period 1 in the end"),
-        ("repeated", [2], "a letter that is none of the machine's"),
-        ("repeated", [True], "a letter that is none of the machine's"),
-        ("repeated", [1, 1], "have period 1 in the end"),
-        ("before", None, "a word is not a list"),
-        ("more", 1, "the fields are not"),
-        ("machine.delta", [[0, 1], [1, 2]], "is not a complete table"),
-        ("machine.delta", [[0, 1]], "no states or no letters"),
-        ("machine.outputs", [False, False], "have period 1 in the end"),
-        ("machine.outputs", [1, True], "have period 1 in the end"),  # one number to Python
-        ("machine.outputs", [[1], 2], "an output is not a symbol"),
-        ("machine.outputs", [{"frozenset": [1, 2]}, {"frozenset": [2, 1]}], "have period 1 in the end"),
-        ("machine.outputs", "01", "alphabet, delta, outputs are lists"),
-        ("machine.alphabet", "ab", "alphabet, delta, outputs are lists"),
-        ("machine.alphabet", ["a", "a"], "a letter stands twice"),
-        ("machine.alphabet", ["a", ["b"]], "a letter or an output is not a symbol"),
-        ("machine.start", 2, "the start is not a state"),
-    ],
-)
+@pytest.mark.parametrize(("field", "value", "message"), [
+    ("format", "fsa2lrnn-family-certificate", "is not a certificate that this file can read"),
+    ("version", True, "is not a certificate"),
+    ("layer", "gpt", "layer 'gpt' is not known"),
+    ("layer", "olmo-hybrid", "the argument 'positive' does not hold for olmo-hybrid"),
+    ("argument", "symmetric", "does not hold for qwen3-next"),
+    ("repeated", [], "no word is repeated"),
+    ("repeated", [0], "have period 1 in the end"),
+    ("repeated", [2], "a letter that is none of the machine's"),
+    ("repeated", [True], "a letter that is none of the machine's"),
+    ("repeated", [1, 1], "have period 1 in the end"),
+    ("before", None, "a word is not a list"),
+    ("more", 1, "the fields are not"),
+    ("machine.delta", [[0, 1], [1, 2]], "is not a complete table"),
+    ("machine.delta", [[0, 1]], "no states or no letters"),
+    ("machine.outputs", [False, False], "have period 1 in the end"),
+    ("machine.outputs", [1, True], "have period 1 in the end"),  # one number to Python
+    ("machine.outputs", [[1], 2], "an output is not a symbol"),
+    ("machine.outputs", [{"frozenset": [1, 2]}, {"frozenset": [2, 1]}], "have period 1 in the end"),
+    ("machine.outputs", "01", "alphabet, delta, outputs are lists"),
+    ("machine.alphabet", "ab", "alphabet, delta, outputs are lists"),
+    ("machine.alphabet", ["a", "a"], "a letter stands twice"),
+    ("machine.alphabet", ["a", ["b"]], "a letter or an output is not a symbol"),
+    ("machine.start", 2, "the start is not a state"),
+])  # fmt: skip
 def test_forged(field, value, message):
     certificate = copy.deepcopy(good())
     name = field.removeprefix("machine.")

@@ -90,19 +90,16 @@ def test_a_report_of_rwkv7(tmp_path, exported):
     assert head.observed["eigenvalue"] == pytest.approx((0, 1))
 
 
-@pytest.mark.parametrize(
-    ("name", "part", "message"),
-    [
-        ("emb.weight", None, "emb.weight is missing"),
-        ("blocks.1.att.k_k", torch.zeros(3), r"blocks.1.att.k_k has shape \(3,\)"),
-        ("blocks.1.att.x_w", torch.zeros(H, 1, 2), r"blocks.1.att.x_w has shape \(32, 2\)"),
-        ("blocks.2.att.a2", torch.zeros(7, H), r"blocks.2.att.a2 has shape \(7, 32\)"),
-        ("blocks.0.att.r_k", torch.zeros(H), "has no blocks.0.att.r_k of heads"),
-        ("blocks.7.ln1.weight", torch.zeros(H), "blocks 0, 1, 2, 7 are not numbered"),
-        ("blocks.1.ffn.value.weight", torch.zeros(1).expand(H, 10**9), "its tensors are 128,"),
-        ("blocks.0.att.w1", 3, "is not a table of tensors"),
-    ],
-)
+@pytest.mark.parametrize(("name", "part", "message"), [
+    ("emb.weight", None, "emb.weight is missing"),
+    ("blocks.1.att.k_k", torch.zeros(3), r"blocks.1.att.k_k has shape \(3,\)"),
+    ("blocks.1.att.x_w", torch.zeros(H, 1, 2), r"blocks.1.att.x_w has shape \(32, 2\)"),
+    ("blocks.2.att.a2", torch.zeros(7, H), r"blocks.2.att.a2 has shape \(7, 32\)"),
+    ("blocks.0.att.r_k", torch.zeros(H), "has no blocks.0.att.r_k of heads"),
+    ("blocks.7.ln1.weight", torch.zeros(H), "blocks 0, 1, 2, 7 are not numbered"),
+    ("blocks.1.ffn.value.weight", torch.zeros(1).expand(H, 10**9), "its tensors are 128,"),
+    ("blocks.0.att.w1", 3, "is not a table of tensors"),
+])  # fmt: skip
 def test_weights_of_rwkv7_that_are_refused(tmp_path, name, part, message):
     z = weights()
     if part is None:

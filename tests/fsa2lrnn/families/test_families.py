@@ -16,20 +16,12 @@ from fsa2lrnn.testing.strategies import machines, permutation_machines
 LTI, LTI_DIAGONAL, SQUARE, CUBE, COMPLEX = FORCED  # also the columns of VERDICTS
 # Dimension of the witness in each family, 0 for no.
 VERDICTS = {
-    "parity": (0, 0, 0, 1, 1),
-    "sum_mod(3)": (0, 0, 0, 0, 2),
-    "sum_mod(5)": (0, 0, 0, 0, 2),
-    "flip_flop": (0, 0, 1, 1, 1),
-    "length_mod(3)": (2, 2, 0, 0, 2),
-    "shift_register(1)": (1, 1, 1, 1, 1),
-    "shift_register(3)": (3, 0, 0, 0, 0),
-    "even_pair(5)": (0, 0, 0, 0, 0),
-    "mod_arith(5)": (0, 0, 0, 0, 0),
-    "group(S3)": (0, 0, 0, 0, 0),
-    "group(A5)": (0, 0, 0, 0, 0),
-    "ab_star": (0, 0, 0, 0, 0),
+    "parity": (0, 0, 0, 1, 1), "sum_mod(3)": (0, 0, 0, 0, 2), "sum_mod(5)": (0, 0, 0, 0, 2),
+    "flip_flop": (0, 0, 1, 1, 1), "length_mod(3)": (2, 2, 0, 0, 2), "shift_register(1)": (1, 1, 1, 1, 1),
+    "shift_register(3)": (3, 0, 0, 0, 0), "even_pair(5)": (0, 0, 0, 0, 0), "mod_arith(5)": (0, 0, 0, 0, 0),
+    "group(S3)": (0, 0, 0, 0, 0), "group(A5)": (0, 0, 0, 0, 0), "ab_star": (0, 0, 0, 0, 0),
     "subtraction(5)": (0, 0, 0, 0, 0),
-}
+}  # fmt: skip
 SMALL = [name for name, facts in zoo.ZOO.items() if facts.n_states <= 12]
 
 

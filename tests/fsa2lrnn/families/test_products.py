@@ -43,10 +43,8 @@ def sampled(pairs, most=1_000):
 
 
 def represented(pairs, starts=((0, 0), (1, 0))):
-    """The tables δ of at most 3 states that layers of two letters run from a start: all v of a grid, each table once.
-
-    A layer in two dimensions with one vector per state represents its table, states numbered breadth first.
-    """
+    """The tables δ of at most 3 states that layers of two letters run from a start: all v of a grid, each table once. A
+    layer in two dimensions with one vector per state represents its table, states numbered breadth first."""
     pairs, starts = np.array(pairs), np.array(starts, float)
     i, j, k, m = (part.ravel() for part in np.indices((len(pairs), len(V), len(V), len(starts))))
     A, v, x0 = pairs[i], np.stack([V[j], V[k]], 1), starts[m]
@@ -264,26 +262,23 @@ def test_a_family_that_need_not_commute_says_no_to_no_group_for_its_order():
         assert represent(zoo.group("S3"), Family(letters, "complex")).answer != "no"
 
 
-@pytest.mark.parametrize(
-    ("make", "fault"),
-    [
-        (lambda: Family("commuting", "idempotent"), r"eigenvalues='idempotent': choose one of '\[0,1\]', '\[-1,1\]'"),
-        (lambda: Family("non-commuting"), "letters='non-commuting': choose one of 'input-independent', 'commuting'"),
-        (lambda: Family(False), "letters=False: choose one of"),
-        (lambda: Family("any"), "state a property"),
-        (lambda: Family("paracontracting", "[0,1]"), r"Family\('commuting', '\[0,1\]'\)"),
-        (lambda: HouseholderProducts(0), "factors=0: pass a positive integer"),
-        (lambda: HouseholderProducts(True), "factors=True: pass a positive integer"),
-        (lambda: HouseholderProducts(2.0), "factors=2.0"),
-        (lambda: HouseholderProducts(2, (-1, 2)), r"beta=\(-1, 2\): pass \(0, h\)"),
-        (lambda: HouseholderProducts(2, (0, 2.5)), r"beta=\(0, 2.5\): pass \(0, h\)"),
-        (lambda: HouseholderProducts(2, (0, 0.5)), "neither erase nor reflect"),
-        (lambda: HouseholderProducts(2, (1, 2)), r"beta=\(1, 2\)"),
-        (lambda: HouseholderProducts(2, (0, float("nan"))), "beta="),
-        (lambda: HouseholderProducts(2, 2), "beta=2: pass"),
-        (lambda: HouseholderProducts(2, (0, 1, 2)), "beta="),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("make", "fault"), [
+    (lambda: Family("commuting", "idempotent"), r"eigenvalues='idempotent': choose one of '\[0,1\]', '\[-1,1\]'"),
+    (lambda: Family("non-commuting"), "letters='non-commuting': choose one of 'input-independent', 'commuting'"),
+    (lambda: Family(False), "letters=False: choose one of"),
+    (lambda: Family("any"), "state a property"),
+    (lambda: Family("paracontracting", "[0,1]"), r"Family\('commuting', '\[0,1\]'\)"),
+    (lambda: HouseholderProducts(0), "factors=0: pass a positive integer"),
+    (lambda: HouseholderProducts(True), "factors=True: pass a positive integer"),
+    (lambda: HouseholderProducts(2.0), "factors=2.0"),
+    (lambda: HouseholderProducts(2, (-1, 2)), r"beta=\(-1, 2\): pass \(0, h\)"),
+    (lambda: HouseholderProducts(2, (0, 2.5)), r"beta=\(0, 2.5\): pass \(0, h\)"),
+    (lambda: HouseholderProducts(2, (0, 0.5)), "neither erase nor reflect"),
+    (lambda: HouseholderProducts(2, (1, 2)), r"beta=\(1, 2\)"),
+    (lambda: HouseholderProducts(2, (0, float("nan"))), "beta="),
+    (lambda: HouseholderProducts(2, 2), "beta=2: pass"),
+    (lambda: HouseholderProducts(2, (0, 1, 2)), "beta="),
+])  # fmt: skip
 def test_what_cannot_be_expressed_is_refused(make, fault):
     with pytest.raises(UnsupportedFormat, match=fault):
         make()
@@ -308,22 +303,19 @@ NILPOTENT = represent(zoo.shift_register(2), HouseholderProducts(None, (0, 1))).
 REFUTED = represent(zoo.parity(), HouseholderProducts(2, (0, 1))).to_json()
 
 
-@pytest.mark.parametrize(
-    ("path", "change", "fault"),
-    [
-        (("rates", 0, 0), lambda _: "1/3", "do not lead from state"),
-        (("rates", 0, 0), lambda _: "-1/2", r"a beta outside \[0, 1\]"),
-        (("rates", 0, 0), lambda _: "3", r"a beta outside \[0, 1\]"),
-        (("rates", 0), lambda rates: rates[1:], "a row has not"),
-        (("rates",), lambda rates: rates[1:], "of other letters"),
-        (("keys", 0, 0), lambda key: [*key, 0], "other entries"),
-        (("vectors", 0), lambda vector: [x + 1 for x in vector], "do not lead from state|same vector"),
-        (("family",), lambda _: "householder(2,[0,1])", "factors, more than 2"),
-        (("family",), lambda _: "householder(2,[0,9])", "beta up to 9 is not covered"),
-        (("family",), lambda _: "matrices(commuting, any)", "keys are no witness"),
-        (("family",), lambda _: "matrices(paracontracting, [0,1])", "is not known"),
-    ],
-)
+@pytest.mark.parametrize(("path", "change", "fault"), [
+    (("rates", 0, 0), lambda _: "1/3", "do not lead from state"),
+    (("rates", 0, 0), lambda _: "-1/2", r"a beta outside \[0, 1\]"),
+    (("rates", 0, 0), lambda _: "3", r"a beta outside \[0, 1\]"),
+    (("rates", 0), lambda rates: rates[1:], "a row has not"),
+    (("rates",), lambda rates: rates[1:], "of other letters"),
+    (("keys", 0, 0), lambda key: [*key, 0], "other entries"),
+    (("vectors", 0), lambda vector: [x + 1 for x in vector], "do not lead from state|same vector"),
+    (("family",), lambda _: "householder(2,[0,1])", "factors, more than 2"),
+    (("family",), lambda _: "householder(2,[0,9])", "beta up to 9 is not covered"),
+    (("family",), lambda _: "matrices(commuting, any)", "keys are no witness"),
+    (("family",), lambda _: "matrices(paracontracting, [0,1])", "is not known"),
+])  # fmt: skip
 def test_a_changed_witness_is_refused(path, change, fault):
     assert accepted(NILPOTENT)
     rejected(changed(NILPOTENT, path, change), fault)

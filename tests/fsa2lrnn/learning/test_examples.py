@@ -55,11 +55,8 @@ def test_words_that_failed_come_back_and_given_ones_are_cut_and_padded():
     assert (given.fit(1), given.fit(3), given.fit(100)) == (1, 3, 4)
     short = given.batch(20, 2, torch.Generator().manual_seed(0))
     assert set(map(tuple, short.labels.tolist())) <= {
-        (UNCOUNTED, UNCOUNTED, 0),
-        (UNCOUNTED, 1, UNCOUNTED),
-        (UNCOUNTED, UNCOUNTED, 1),
-        (UNCOUNTED, 0, UNCOUNTED),
-    }
+        (UNCOUNTED, UNCOUNTED, 0), (UNCOUNTED, 1, UNCOUNTED), (UNCOUNTED, UNCOUNTED, 1), (UNCOUNTED, 0, UNCOUNTED),
+    }  # fmt: skip
     assert len(given.evaluation_words(9, torch.Generator()).tokens) == 3
 
 

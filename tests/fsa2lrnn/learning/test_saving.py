@@ -91,8 +91,7 @@ def test_results_stand_until_the_new_ones_are_whole(tmp_path, monkeypatch):
         name: text for name, text in before.items() if name != RESULT
     }
     RunFolder(tmp_path, asked(), resume=False)
-    assert contents(tmp_path) == {}
-    assert {path.name for path in tmp_path.iterdir()} == {"learn.json", ".lock"}
+    assert (contents(tmp_path), {path.name for path in tmp_path.iterdir()}) == ({}, {"learn.json", ".lock"})
 
 
 def full(*_):
@@ -125,16 +124,13 @@ def test_another_run_and_two_at_once_are_refused(tmp_path):
         learn("task:parity", folder=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"heads": 5}, "heads = 5: no run of this recipe stands there"),
-        ({"number": 10**9}, "steps = 2: no run"),
-        ({"failures": [[7]]}, "failures: no run"),
-        ({"steps": "3"}, "standing.steps = '3' must be a whole number"),
-        ({"depth": 1}, "standing.depth is not known"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"heads": 5}, "heads = 5: no run of this recipe stands there"),
+    ({"number": 10**9}, "steps = 2: no run"),
+    ({"failures": [[7]]}, "failures: no run"),
+    ({"steps": "3"}, "standing.steps = '3' must be a whole number"),
+    ({"depth": 1}, "standing.depth is not known"),
+])  # fmt: skip
 def test_a_standing_that_no_run_has_is_refused(tmp_path, change, message):
     folder, run = RunFolder(tmp_path, asked(), resume=True), run_of(Recipe(steps=3))
     run.go(after_step=folder.save)

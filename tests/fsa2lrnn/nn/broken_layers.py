@@ -42,13 +42,18 @@ class Toy(Layer):
         return x.flatten(-2), x[:, -1] if x.shape[1] else state
 
 
+def broken(name, **members):
+    """A layer with other members."""
+    return type(name, (Toy,), {"__module__": __name__, **members})
+
+
 def variant(name, before=lambda _, u, x: (u, x), after=lambda _u, y, x, _method: (y, x), **declared):
     """A layer whose `forward` reads what `before` makes of inputs and state, and returns what `after` makes of both."""
 
     def forward(self, u, state, method="auto"):
         return after(u, *Toy.forward(self, *before(self, u, state), method), method)
 
-    return type(name, (Toy,), {"forward": forward, "__module__": __name__, **declared})
+    return broken(name, forward=forward, **declared)
 
 
 def scaled(name, factor, shift):
@@ -58,7 +63,7 @@ def scaled(name, factor, shift):
         A, v = self.tables(u)
         return self.scanned(factor * A, v + shift, state, method)
 
-    return type(name, (Toy,), {"forward": forward, "__module__": __name__})
+    return broken(name, forward=forward)
 
 
 def counted(u):
@@ -79,39 +84,29 @@ Positional = variant("Positional", after=lambda u, y, x, _: (y + counted(u), x),
 NarrowOutputs = variant("NarrowOutputs", after=lambda _u, y, x, _method: (y[..., 1:], x))
 FlatState = variant("FlatState", after=lambda _u, y, x, _method: (y, x.flatten(1)), has_tables=False)
 NoStateBack = variant("NoStateBack", after=lambda _u, y, _x, _method: y)
+InAList = variant("InAList", after=lambda _u, y, x, _method: [y, x])
 DoubleOutputs = variant("DoubleOutputs", after=lambda _u, y, x, _method: (y.double(), x))
 # Wrong at the input (1, 1, 1, 1), which no random number is and one letter of many may be.
 OneLetterWrong = variant("OneLetterWrong", after=lambda u, y, x, _: (y + 0.5 * (u == 1).all(-1, keepdim=True), x))
+# Begins each word, and each piece of one, at x₀.
+OwnStart = variant("OwnStart", lambda layer, u, x: (u, layer.initial_state(len(u)) if u.shape[1] else x))
+StartByBatch = broken("StartByBatch", initial_state=lambda layer, batch: Toy.initial_state(layer, batch) * batch)
+StartByWord = broken(
+    "StartByWord", initial_state=lambda layer, n: Toy.initial_state(layer, n) + torch.arange(n)[:, None, None]
+)
+OtherEmit = broken("OtherEmit", emit=lambda layer, state: Toy.emit(layer, state) + 1)
+WideEmit = broken("WideEmit", emit=lambda _, state: torch.cat([state.flatten(-2)] * 2, 1), has_tables=False)
 
 
-class OwnStart(Toy):
-    """Begins each word, and each piece of one, at x₀."""
+class Counting(Toy):
+    """Remembers outside of its state how often it was called."""
+
+    calls = 0
 
     def forward(self, u, state, method="auto"):
-        y, after = super().forward(u, self.initial_state(len(u)), method)
-        return y, after if u.shape[1] else state
-
-
-class StartByBatch(Toy):
-    def initial_state(self, batch):
-        return super().initial_state(batch) * batch
-
-
-class StartByWord(Toy):
-    def initial_state(self, batch):
-        return super().initial_state(batch) + torch.arange(batch)[:, None, None]
-
-
-class OtherEmit(Toy):
-    def emit(self, state):
-        return super().emit(state) + 1
-
-
-class WideEmit(Toy):
-    has_tables = False
-
-    def emit(self, state):
-        return torch.cat([super().emit(state)] * 2, 1)
+        self.calls += 1
+        y, after = super().forward(u, state, method)
+        return y + self.calls, after
 
 
 class OtherStep(Toy):
@@ -133,17 +128,6 @@ class OtherOutputs(Toy):
         return super().outputs(u, state, method, index) + 0.5
 
 
-class Counting(Toy):
-    """Remembers outside of its state how often it was called."""
-
-    calls = 0
-
-    def forward(self, u, state, method="auto"):
-        self.calls += 1
-        y, after = super().forward(u, state, method)
-        return y + self.calls, after
-
-
 class Learning(Toy):
     """Changes a buffer as it reads."""
 
@@ -161,15 +145,11 @@ class FlatTables(Toy):
         return self.a(u).sigmoid(), self.h(u)
 
     def forward(self, u, state, method="auto"):
-        A, v = self.tables(u)
-        return self.scanned(A[..., None, None], v[..., None], state, method)
-
-
-class NoTables(Toy):
-    tables = Layer.tables
-
-    def forward(self, u, state, method="auto"):
         return self.scanned(*Toy.tables(self, u), state, method)
+
+
+class NoTables(FlatTables):
+    tables = Layer.tables
 
 
 class EmptyFails(Toy):
@@ -203,24 +183,7 @@ class LooksUp(Toy):
 
 class PositionalEmbedding(nn.Embedding):
     def forward(self, tokens):
-        return super().forward(tokens) + torch.arange(tokens.shape[1])[:, None]
-
-
-class OwnEmbedding(Toy):
-    @classmethod
-    def embedding(cls, config, n_letters, dim):  # noqa: ARG003
-        return PositionalEmbedding(n_letters, dim)
-
-
-class Negated(Gate):
-    def forward(self, x):
-        return -super().forward(x)
-
-
-class OwnReadout(Toy):
-    @classmethod
-    def readout(cls, config, width, hidden, n_outputs):  # noqa: ARG003
-        return Negated(width, hidden, n_outputs)
+        return super().forward(tokens) + counted(tokens)
 
 
 class PositionalLinear(nn.Linear):
@@ -228,17 +191,14 @@ class PositionalLinear(nn.Linear):
         return super().forward(x) + torch.arange(x.shape[-2])[:, None]
 
 
-class OtherReadout(Toy):
-    @classmethod
-    def readout(cls, config, width, hidden, n_outputs):  # noqa: ARG003
-        return PositionalLinear(width, n_outputs)
+class Negated(Gate):
+    def forward(self, x):
+        return -super().forward(x)
 
 
-class Inexact(Toy):
-    """Claims that nothing rounds, so that the last bits of all methods have to agree."""
-
-    def starts_exact(self):
-        return True
-
-    def is_exact(self, u, limit):  # noqa: ARG002
-        return True
+OwnEmbedding = broken("OwnEmbedding", embedding=staticmethod(lambda _, *sizes: PositionalEmbedding(*sizes)))
+OwnReadout = broken("OwnReadout", readout=staticmethod(lambda _, *sizes: Negated(*sizes)))
+OtherReadout = broken("OtherReadout", readout=staticmethod(lambda _, width, _hidden, n: PositionalLinear(width, n)))
+Unnamed = broken("Unnamed", readout=staticmethod(lambda _, width, _hidden, n: nn.Linear(width, n)))
+# Claims that nothing rounds, so that the last bits of all methods have to agree.
+Inexact = broken("Inexact", starts_exact=lambda _: True, is_exact=lambda _layer, _u, _limit: True)

@@ -66,18 +66,15 @@ def header_with(path, change):
     path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda h: h["b"].update(shape=[2**62, 2**62]),
-        lambda h: h["b"].update(shape=[10**11]),
-        lambda h: h["b"].update(shape=[-1]),
-        lambda h: h["b"].update(data_offsets=[0, 2**60]),
-        lambda h: h["b"].update(dtype="F128"),
-        lambda h: h.update(d={"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}),
-        lambda h: h["__metadata__"].update(version=3),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    lambda h: h["b"].update(shape=[2**62, 2**62]),
+    lambda h: h["b"].update(shape=[10**11]),
+    lambda h: h["b"].update(shape=[-1]),
+    lambda h: h["b"].update(data_offsets=[0, 2**60]),
+    lambda h: h["b"].update(dtype="F128"),
+    lambda h: h.update(d={"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}),
+    lambda h: h["__metadata__"].update(version=3),
+])  # fmt: skip
 def test_headers_that_say_more_than_there_is_are_refused(path, change):
     header_with(path, change)
     for content in (path.read_bytes(), b"", b"\x00" * 8, b"\xff" * 16, (1 << 40).to_bytes(8, "little") + b"{}"):
@@ -199,15 +196,12 @@ def flipped(content):
     return content[:-5] + bytes([content[-5] ^ 4]) + content[-4:]
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        *((lambda content, n=n: content[:n], "is damaged or no safetensors file") for n in (0, 4, 100, -1)),
-        (lambda _: os.urandom(2000), "is damaged or no safetensors file"),
-        (flipped, "do not match their checksum"),
-        (lambda _: tensor_bytes({"weight": torch.zeros(3)}), r"of another program \(format None, not"),
-    ],
-)
+@pytest.mark.parametrize(("damage", "message"), [
+    *((lambda content, n=n: content[:n], "is damaged or no safetensors file") for n in (0, 4, 100, -1)),
+    (lambda _: os.urandom(2000), "is damaged or no safetensors file"),
+    (flipped, "do not match their checksum"),
+    (lambda _: tensor_bytes({"weight": torch.zeros(3)}), r"of another program \(format None, not"),
+])  # fmt: skip
 def test_damaged_and_foreign_files(saved, damage, message):
     saved.write_bytes(damage(saved.read_bytes()))
     with pytest.raises(CheckpointError, match=message):
@@ -222,16 +216,13 @@ def test_other_tensors_are_named(saved):
         load(saved)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "reason"),
-    [
-        (torch.int64, r"layers.0.x0 is of torch.int64 in place of torch.float32"),
-        (torch.float64, r"its floating-point types are \['torch.float32', 'torch.float64'\], not one"),
-        (torch.float16, r"\['torch.float16', 'torch.float32'\], not one: convert all to one"),
-        (torch.float8_e4m3fn, "'layers.0.x0' is of type F8_E4M3, which no file of ours has"),
-        (torch.bool, "'layers.0.x0' is of type BOOL, which no file of ours has"),
-    ],
-)
+@pytest.mark.parametrize(("dtype", "reason"), [
+    (torch.int64, r"layers.0.x0 is of torch.int64 in place of torch.float32"),
+    (torch.float64, r"its floating-point types are \['torch.float32', 'torch.float64'\], not one"),
+    (torch.float16, r"\['torch.float16', 'torch.float32'\], not one: convert all to one"),
+    (torch.float8_e4m3fn, "'layers.0.x0' is of type F8_E4M3, which no file of ours has"),
+    (torch.bool, "'layers.0.x0' is of type BOOL, which no file of ours has"),
+])  # fmt: skip
 def test_tensors_of_another_type_are_named(saved, dtype, reason):
     rewrite(saved, change_tensors=lambda t: t.update({"layers.0.x0": t["layers.0.x0"].to(dtype)}))
     with pytest.raises(CheckpointError, match=reason):
@@ -249,28 +240,25 @@ def config_of(layer=None, **changes):
     return change
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (config_of(embedding_dim=2.0), "config.embedding_dim = 2.0 must be a whole number"),
-        (config_of(p=float("inf")), "config.p = inf must be a finite number"),
-        (config_of(alphabet=[["a"]]), r"config.alphabet\[0\]: \['a'\] is not a symbol"),
-        (config_of(colour="red"), "config.colour is not known: remove it"),
-        (config_of({"kind": ["block"]}), r"config.layers\[0\]: layer kind \['block'\] is not known"),
-        (config_of({"block_sizes": [51.0]}), r"config.layers\[0\].block_sizes\[0\] = 51.0 must be a whole number"),
-        (config_of({"block_sizes": [10**11]}), "a state of 100,000,000,000 numbers: at most 65,536"),
-        (lambda m: m.update(config="[" * 100_000), "the configuration: nested deeper than 100"),
-        (lambda m: m.pop("config"), "it has none"),
-        (lambda m: m.update(version="9" * 5_000), "of format version '9999.*', and this fsa2lrnn reads up to 1"),
-        (lambda m: m.update(version="01"), "of format version '01'"),
-        (lambda m: m.update(version="2"), "of format version '2', and this fsa2lrnn reads up to 1: update fsa2lrnn"),
-        (config_of({"block_sizes": [7]}), r"layers.0.x0 has shape \(1, 51\) in place of \(1, 7\)"),
-        *(
-            (lambda m, config=config: m.update(config=config), "has a configuration that cannot be read")
-            for config in ("{", "[]", "{}", '{"layers": [{"kind": "spiral"}]}', '{"layers": 3}')
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "reason"), [
+    (config_of(embedding_dim=2.0), "config.embedding_dim = 2.0 must be a whole number"),
+    (config_of(p=float("inf")), "config.p = inf must be a finite number"),
+    (config_of(alphabet=[["a"]]), r"config.alphabet\[0\]: \['a'\] is not a symbol"),
+    (config_of(colour="red"), "config.colour is not known: remove it"),
+    (config_of({"kind": ["block"]}), r"config.layers\[0\]: layer kind \['block'\] is not known"),
+    (config_of({"block_sizes": [51.0]}), r"config.layers\[0\].block_sizes\[0\] = 51.0 must be a whole number"),
+    (config_of({"block_sizes": [10**11]}), "a state of 100,000,000,000 numbers: at most 65,536"),
+    (lambda m: m.update(config="[" * 100_000), "the configuration: nested deeper than 100"),
+    (lambda m: m.pop("config"), "it has none"),
+    (lambda m: m.update(version="9" * 5_000), "of format version '9999.*', and this fsa2lrnn reads up to 1"),
+    (lambda m: m.update(version="01"), "of format version '01'"),
+    (lambda m: m.update(version="2"), "of format version '2', and this fsa2lrnn reads up to 1: update fsa2lrnn"),
+    (config_of({"block_sizes": [7]}), r"layers.0.x0 has shape \(1, 51\) in place of \(1, 7\)"),
+    *(
+        (lambda m, config=config: m.update(config=config), "has a configuration that cannot be read")
+        for config in ("{", "[]", "{}", '{"layers": [{"kind": "spiral"}]}', '{"layers": 3}')
+    ),
+])  # fmt: skip
 def test_a_configuration_of_other_types_is_named(saved, change, reason):
     rewrite(saved, change)
     with pytest.raises(CheckpointError, match=reason):

@@ -109,31 +109,22 @@ LAYER = BlockLayerConfig((8, 8), 16, 16)
 GOOD = {"alphabet": ("a", "b"), "outputs": (False, True), "layers": (LAYER,), "embedding_dim": 16}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"alphabet": ()}, "must each have at least one entry"),
-        ({"layers": ()}, "must each have at least one entry"),
-        ({"outputs": (1, 1)}, r"outputs = \(1, 1\): the entries must be distinct"),
-        ({"embedding_dim": 0}, "embedding_dim = 0"),
-        ({"normalisation": "batch"}, "normalisation 'batch' is not known: one of clip, paper, none"),
-        ({"p": 0.5}, r"p = 0.5: a column norm needs a finite p of at least 1"),
-        ({"p": float("inf")}, "p = inf"),
-        ({"p": float("nan")}, "p = nan"),
-        ({"connection": "skip"}, "connection 'skip' is not known: one of chain, residual, full-residual, concat"),
-        (
-            {"connection": "residual", "layers": (BlockLayerConfig((3,), 4, 4), LAYER)},
-            "3 wide and the residual stream 16",
-        ),
-        ({"layers": (IndexLayerConfig(3, 2), LAYER)}, "must be the only layer"),
-        ({"layers": (IndexLayerConfig(3, 2),), "token_shift": True}, "an index layer takes no token_shift"),
-        ({"layers": (IndexLayerConfig(3, 2),), "connection": "concat"}, "and no connection but chain"),
-        (
-            {"normalisation": "paper", "layers": (BlockLayerConfig((2, 3), 4, 4),)},
-            "paper rule takes blocks of one",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"alphabet": ()}, "must each have at least one entry"),
+    ({"layers": ()}, "must each have at least one entry"),
+    ({"outputs": (1, 1)}, r"outputs = \(1, 1\): the entries must be distinct"),
+    ({"embedding_dim": 0}, "embedding_dim = 0"),
+    ({"normalisation": "batch"}, "normalisation 'batch' is not known: one of clip, paper, none"),
+    ({"p": 0.5}, r"p = 0.5: a column norm needs a finite p of at least 1"),
+    ({"p": float("inf")}, "p = inf"),
+    ({"p": float("nan")}, "p = nan"),
+    ({"connection": "skip"}, "connection 'skip' is not known: one of chain, residual, full-residual, concat"),
+    ({"connection": "residual", "layers": (BlockLayerConfig((3,), 4, 4), LAYER)}, "3 wide and the residual stream 16"),
+    ({"layers": (IndexLayerConfig(3, 2), LAYER)}, "must be the only layer"),
+    ({"layers": (IndexLayerConfig(3, 2),), "token_shift": True}, "an index layer takes no token_shift"),
+    ({"layers": (IndexLayerConfig(3, 2),), "connection": "concat"}, "and no connection but chain"),
+    ({"normalisation": "paper", "layers": (BlockLayerConfig((2, 3), 4, 4),)}, "paper rule takes blocks of one"),
+])  # fmt: skip
 def test_a_bad_value_is_named(change, message):
     with pytest.raises(UnsupportedFormat, match=message):
         LRNNConfig(**{**GOOD, **change})
@@ -148,8 +139,7 @@ def test_the_widest_step_counts_gates_and_streams_too():
     """Memory is planned by it: channels have few entries in A and may yet have wide gates."""
     channels = BlockLayerConfig((1, 1), 3, 3)
     config = LRNNConfig("ab", (0, 1), (channels, channels), embedding_dim=5, readout_hidden=2, connection="concat")
-    assert config.stream_widths == [5, 7, 4]
-    assert config.entries_per_token == 7
+    assert (config.stream_widths, config.entries_per_token) == ([5, 7, 4], 7)
     assert replace(config, token_shift=True).entries_per_token == 14
     assert replace(config, layers=(BlockLayerConfig((1, 1), 3, 30), channels)).entries_per_token == 30
     assert replace(config, layers=(BlockLayerConfig((4, 1), 3, 3), channels)).entries_per_token == 32

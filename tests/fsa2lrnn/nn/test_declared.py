@@ -18,13 +18,9 @@ from fsa2lrnn.verification.extraction import extract, extract_learned
 PARITY = zoo.parity()
 BLOCK = layers.BlockLayerConfig((2, 2), 4, 4)
 UNPROVED = {
-    "s4": S4Config(4, d_state=4),
-    "s4d": S4DConfig(4, d_state=4),
-    "liquid_s4": LiquidS4Config(4, d_state=4),
-    "s5": S5Config(4, ssm_size=4),
-    "lru": LRUConfig(4, states=4),
-    "rwkv4": RWKV4Config(4),
-}
+    "s4": S4Config(4, d_state=4), "s4d": S4DConfig(4, d_state=4), "liquid_s4": LiquidS4Config(4, d_state=4),
+    "s5": S5Config(4, ssm_size=4), "lru": LRUConfig(4, states=4), "rwkv4": RWKV4Config(4),
+}  # fmt: skip
 
 
 def model_of(*configs):
@@ -71,15 +67,10 @@ def test_proofs_and_certificates_of_others_are_none_of_them():
 def test_what_is_not_causal_is_no_automaton(kernel):
     model = model_of(LiquidS4Config(4, d_state=4, kernel=kernel))
     asked = (
-        lambda: model.transduce("01" * 4),
-        lambda: next(model.stream([np.zeros(8, np.int64)])),
-        lambda: prove_equivalent(model, PARITY),
-        lambda: certify(model, PARITY),
-        lambda: falsify(model, PARITY),
-        lambda: extract(model),
-        lambda: extract_learned(model),
-        lambda: check_causal(model),
-    )
+        lambda: model.transduce("01" * 4), lambda: next(model.stream([np.zeros(8, np.int64)])),
+        lambda: prove_equivalent(model, PARITY), lambda: certify(model, PARITY), lambda: falsify(model, PARITY),
+        lambda: extract(model), lambda: extract_learned(model), lambda: check_causal(model),
+    )  # fmt: skip
     for ask in asked:
         with pytest.raises(UnsupportedFormat, match=r"layers\.0 is of kind liquid_s4 and not causal: its"):
             ask()

@@ -1,7 +1,10 @@
 """The module: shapes, streams, training, what it refuses; rows that repeat, numbered without a mistake or not."""
 
 import itertools
+import os
+import signal
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from torch import nn
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.compile.lower import DTYPES, compile_machine
 from fsa2lrnn.errors import InvalidWord, NotExact
-from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, Network, repeats
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, Network, compiled, repeats
 from fsa2lrnn.nn.config import CONNECTIONS
 from fsa2lrnn.nn.scans import METHODS
 
@@ -120,15 +123,12 @@ def test_chunks_empty_words_and_unknown_letters(monkeypatch):
     assert not isinstance(nn.Linear(2, 2), Network)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "message"),
-    [
-        (torch.zeros(1, 2), r"tokens of type torch.float32 and shape \(1, 2\): give int64, shape \(B, T\)"),
-        (torch.zeros(2, dtype=torch.int64), r"shape \(2,\)"),
-        (torch.tensor([[0, 3]]), r"token 3 is not in the alphabet: tokens run 0\.\.2"),
-        (torch.tensor([[0, -1]]), "token -1 is not in the alphabet"),
-    ],
-)
+@pytest.mark.parametrize(("tokens", "message"), [
+    (torch.zeros(1, 2), r"tokens of type torch.float32 and shape \(1, 2\): give int64, shape \(B, T\)"),
+    (torch.zeros(2, dtype=torch.int64), r"shape \(2,\)"),
+    (torch.tensor([[0, 3]]), r"token 3 is not in the alphabet: tokens run 0\.\.2"),
+    (torch.tensor([[0, -1]]), "token -1 is not in the alphabet"),
+])  # fmt: skip
 def test_bad_tokens_are_named(tokens, message):
     with pytest.raises(InvalidWord, match=message):
         random_model()(tokens)
@@ -253,3 +253,27 @@ def test_memory_does_not_grow_with_the_word(layout):
         return used
 
     assert peak(12) < 2 * peak(3)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_what_a_job_raises_is_raised(n_threads):
+    def fail():
+        raise ArithmeticError("no")
+
+    with pytest.raises(ArithmeticError, match="no"):
+        compiled.at_once([list, fail, list], n_threads)
+
+
+def test_a_forked_child_has_threads_of_its_own():
+    done = []
+    compiled.at_once([lambda: done.append(1)] * 3, 2)
+    assert done == [1] * 3
+    assert compiled._pool.cache_info().currsize
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads, which are the point here
+        child = os.fork()
+    if not child:
+        signal.alarm(20)  # where nobody does the work, waiting for it would never end
+        compiled.at_once([lambda: done.append(2)] * 3, 2)
+        os._exit(0 if done == [1, 1, 1, 2, 2, 2] else 1)
+    assert os.waitpid(child, 0)[1] == 0

@@ -222,14 +222,11 @@ def test_a_second_derivative_is_refused_not_wrong():
         gradient.sum().backward()
 
 
-@pytest.mark.parametrize(
-    ("A", "named"),
-    [
-        (torch.zeros(3, 2, 2, dtype=torch.bfloat16), "size 2, bfloat16 on cpu"),
-        (torch.zeros(3, 2, 2, device="meta"), "size 2, float32 on meta"),
-        (torch.zeros(3, 0, 0), "size 0, float32 on cpu"),
-    ],
-)
+@pytest.mark.parametrize(("A", "named"), [
+    (torch.zeros(3, 2, 2, dtype=torch.bfloat16), "size 2, bfloat16 on cpu"),
+    (torch.zeros(3, 2, 2, device="meta"), "size 2, float32 on meta"),
+    (torch.zeros(3, 0, 0), "size 0, float32 on cpu"),
+])  # fmt: skip
 def test_what_the_kernels_do_not_take_is_refused_by_name_and_not_chosen(A, named):
     with pytest.raises(UnsupportedFormat, match=f'blocks of {named}: .* choose method="reference"'):
         normalise(A, "clip", 1.2, "fused")

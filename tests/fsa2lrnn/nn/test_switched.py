@@ -44,15 +44,12 @@ def test_padded_blocks_and_compiled_models_which_have_no_error():
         assert not any(error.any() for error in table_error(model))
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (lambda: learned(n_layers=2, connection="residual"), "the model has 2 layers: only one layer with tables"),
-        (lambda: learned(token_shift=True), "the model has 1 layers and a token shift: only"),
-        (lambda: learned(connection="full-residual"), "1 layers and a residual stream up to the read-out: only"),
-        (lambda: compile_machine(zoo.sum_mod(5), layout="index"), "the model has a layer of kind index: only"),
-    ],
-)
+@pytest.mark.parametrize(("model", "message"), [
+    (lambda: learned(n_layers=2, connection="residual"), "the model has 2 layers: only one layer with tables"),
+    (lambda: learned(token_shift=True), "the model has 1 layers and a token shift: only"),
+    (lambda: learned(connection="full-residual"), "1 layers and a residual stream up to the read-out: only"),
+    (lambda: compile_machine(zoo.sum_mod(5), layout="index"), "the model has a layer of kind index: only"),
+])  # fmt: skip
 def test_other_models_are_refused(model, message):
     assert not model().is_switched
     with pytest.raises(UnsupportedFormat, match=message):

@@ -118,14 +118,11 @@ def test_numbers_that_may_overflow_have_no_bound():
     assert x.like(x[..., None].scaled(0)._inverse_norms(2.0, 0.0)).off.isinf().all()
 
 
-@pytest.mark.parametrize(
-    "layer",
-    [
-        BlockLayerConfig((3, 2), 7, 5),
-        HouseholderLayerConfig(4, 2, 7, 5, 2, True),
-        HouseholderLayerConfig(4, 2, 7, 5, 2),
-    ],
-)
+@pytest.mark.parametrize("layer", [
+    BlockLayerConfig((3, 2), 7, 5),
+    HouseholderLayerConfig(4, 2, 7, 5, 2, True),
+    HouseholderLayerConfig(4, 2, 7, 5, 2),
+])  # fmt: skip
 def test_layers_enclose_their_tables(layer):
     torch.manual_seed(0)
     model = LRNN(LRNNConfig(alphabet=("a", "b"), outputs=(0, 1), layers=(layer,), embedding_dim=6))

@@ -137,13 +137,9 @@ FAULTS = [
 
 
 @pytest.mark.long_cases(
-    "accumulation dtype",
-    "as if beta were clamped",
-    "chunk boundary: the first wrong token, 64,",
-    "variable lengths",
-    "wrong decay: as if g acted one token late",
-    "wrong decay: as if g were 0",
-)
+    "accumulation dtype", "as if beta were clamped", "chunk boundary: the first wrong token, 64,", "variable lengths",
+    "wrong decay: as if g acted one token late", "wrong decay: as if g were 0",
+)  # fmt: skip
 @pytest.mark.parametrize(("kernel", "fault"), FAULTS, ids=[fault for _, fault in FAULTS])
 def test_faults_are_refused_with_their_class(kernel, fault):
     gradients = fault.startswith("backward")
@@ -291,17 +287,14 @@ def test_the_oracle_is_rational_and_gradients_are_finite_differences():
     assert expected(operator, case)["dv"][0, 3, 1, 2] == loss(inputs["v"] + step) - loss(inputs["v"])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"op": "attention"}, "choose from"),
-        ({"dtypes": (torch.float64,)}, "float64"),
-        ({"lengths": (0,)}, "at least one"),
-        ({"gates": (-80, 1)}, r"\(low, 0\)"),
-        ({"head_dim": 8}, "at least 16"),
-        ({"head_dim": 32, "op": "causal_conv1d"}, "keys and values alone"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"op": "attention"}, "choose from"),
+    ({"dtypes": (torch.float64,)}, "float64"),
+    ({"lengths": (0,)}, "at least one"),
+    ({"gates": (-80, 1)}, r"\(low, 0\)"),
+    ({"head_dim": 8}, "at least 16"),
+    ({"head_dim": 32, "op": "causal_conv1d"}, "keys and values alone"),
+])  # fmt: skip
 def test_bad_arguments_are_refused_by_name(options, message):
     with pytest.raises(ValueError, match=message):
         assert_exact(**{"kernel": chunked, "op": "delta_rule", **options})

@@ -5,21 +5,18 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, Proved, compile_machine, prove_equivalent, zoo
-from fsa2lrnn.errors import InvalidMachine, NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.switched import Readout, switched
-from fsa2lrnn.repairing import repair, snap
+from fsa2lrnn.repairing import repair
+from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import count
 
 MACHINES = {
-    "sum": zoo.sum_mod(5),
-    "pair": zoo.even_pair(3),
-    "tomita": zoo.tomita(4),
-    "group": zoo.group("S3"),
-    "flip-flop": zoo.flip_flop(),
-    "dyck": zoo.dyck(1, 3),
-}
+    "sum": zoo.sum_mod(5), "pair": zoo.even_pair(3), "tomita": zoo.tomita(4), "group": zoo.group("S3"),
+    "flip-flop": zoo.flip_flop(), "dyck": zoo.dyck(1, 3),
+}  # fmt: skip
 
 
 def long_words(model, machine):
@@ -56,41 +53,11 @@ def test_a_dyadic_model_is_proved_in_float32(name, disturbed):
     assert all(head.residual_after == 0 for head in found.heads)
 
 
-def test_dead_beat_models_are_right_and_snapping_gives_the_constructed(disturbed):
+def test_dead_beat_models_are_right(disturbed):
     machine = MACHINES["sum"]
     found = repair(disturbed(machine), machine, mode="deadbeat")
     assert long_words(found.model, machine) == 4
     assert np.linalg.matrix_rank(switched(found.model).A[0, 0].numpy(), 1e-9) == 4
-    machine = zoo.parity()
-    model = snap(disturbed(machine), machine)
-    assert isinstance(prove_equivalent(model, machine), Proved)
-    with pytest.raises(InvalidMachine):
-        snap(model, zoo.sum_mod(3))
-
-
-def rotating():
-    """Sum(3) as a rotation of two among six numbers, disturbed."""
-    rng = np.random.default_rng(3)
-    angles = 2 * np.pi * np.arange(3) / 3
-    turns = np.stack([[[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]] for t in angles])
-    U = np.linalg.qr(rng.standard_normal((6, 2)))[0].T
-    A = U.T @ turns @ U + 5e-3 * rng.standard_normal((3, 6, 6))
-    readout = Readout.linear(torch.tensor(np.stack([np.cos(angles), np.sin(angles)], 1) @ U), torch.zeros(3).double())
-    v = torch.tensor(0.05 * rng.standard_normal((3, 1, 6)))
-    return LRNN.from_tables(torch.tensor(A)[:, None], v, torch.tensor(U.T @ [1.0, 0.0])[None], readout)
-
-
-@pytest.mark.long
-def test_columns_can_be_kept_bounded():
-    machine = zoo.sum_mod(3)
-    machine = MooreMachine(machine.delta, machine.outputs, machine.start, range(3))
-    model = rotating()
-    free, bounded = repair(model, machine), repair(model, machine, columns="p<=1")
-    assert free.column_norm_after > 1 >= bounded.column_norm_after
-    assert bounded.model.config.normalisation == "clip"
-    assert free.model.config.normalisation == "none"
-    assert bounded.heads[0].residual_after < 1e-12
-    assert long_words(bounded.model, machine) == 4
 
 
 def test_constructed_models_stay_and_options_are_checked(disturbed):
@@ -105,8 +72,6 @@ def test_constructed_models_stay_and_options_are_checked(disturbed):
         repair(untrained, MooreMachine(machine.delta, range(5), machine.start, "01234"))
     machine = zoo.parity()
     model = disturbed(machine)
-    with pytest.raises(UnsupportedFormat, match="goes with mode='least'"):
-        repair(model, machine, columns="p<=1", mode="dyadic")
     with pytest.raises(UnsupportedFormat, match="mode 'best' is not known"):
         repair(model, machine, mode="best")
     with pytest.raises(UnsupportedFormat, match="2 layers"):
@@ -128,3 +93,27 @@ def test_a_model_that_carries_nothing_is_refused():
     model = LRNN.from_tables(A.double(), v.double(), x0.double(), readout, outputs=(False, True))
     with pytest.raises(NotExpressible, match="no block carries"):
         repair(model, MooreMachine([[0, 1], [1, 0]], [False, True]))
+
+
+def test_accuracy_counts_outputs_that_the_model_has():
+    parity = zoo.parity()
+    model = compile_machine(parity)
+    wrong = MooreMachine(parity.delta, [not output for output in parity.outputs], 0, parity.alphabet)
+    assert (long_accuracy(model, parity, 40_000), long_accuracy(model, wrong, 500)) == (1.0, 0.0)
+    broken = compile_machine(parity)
+    with torch.no_grad():
+        broken.readout[2].bias.fill_(torch.nan)
+    assert long_accuracy(broken, parity, 100) == 0.0
+    machine = zoo.mod_arith(2)
+    model = compile_machine(machine)
+    assert long_accuracy(model, machine, 300) == 1.0
+
+
+def test_a_model_that_cannot_be_repaired_says_why():
+    machine = zoo.parity()
+    tables = switched(compile_machine(zoo.tomita(1)))
+    still = LRNN.from_affine(type(tables)(0 * tables.A, 0 * tables.v, tables.x0, tables.readout, (0, 1), (False, True)))
+    repair = evaluate_repair(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "least")
+    assert repair.repaired is None
+    assert "train it first" in repair.refused
+    assert repair.to_json() == {"mode": "least", "refused": repair.refused}

@@ -15,7 +15,6 @@ from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.normalise import normalise
 from fsa2lrnn.nn.scans.cpu import pscan, schedule, spt
-from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import (
     aperiodic_machines,
     block_transitions,
@@ -26,6 +25,7 @@ from fsa2lrnn.testing.strategies import (
     words,
     wreath_products,
 )
+from verify import mutants
 
 quiet = settings(max_examples=2_000, database=None, deadline=None, derandomize=True)
 ordered = settings(max_examples=500, database=None, deadline=None)
@@ -62,17 +62,14 @@ def test_the_simplest_of_each_kind():
 
 
 @pytest.mark.long_cases("strategy7-<lambda>-5-1-None")
-@pytest.mark.parametrize(
-    ("strategy", "claim", "states", "letters", "delta"),
-    [
-        (dfas(), lambda m: any(turns(row) for row in m.delta.tolist()), 2, 1, [[1, 0]]),  # not all are aperiodic
-        (machines(), lambda m: trim(m).n_states < m.n_states, 2, 1, [[0, 0]]),
-        (machines(), lambda m: m.start != 0 and trim(m).n_states < m.n_states, 2, 1, [[1, 1]]),
-        (dfas(), lambda m: m.minimise().n_states >= 3, 3, 1, None),
-        (dfas(), do_not_commute, 2, 2, None),
-        *((machines(max_states=5), lambda m, n=n: m.n_states == n, n, 1, None) for n in (1, 2, 5)),
-    ],
-)
+@pytest.mark.parametrize(("strategy", "claim", "states", "letters", "delta"), [
+    (dfas(), lambda m: any(turns(row) for row in m.delta.tolist()), 2, 1, [[1, 0]]),  # not all are aperiodic
+    (machines(), lambda m: trim(m).n_states < m.n_states, 2, 1, [[0, 0]]),
+    (machines(), lambda m: m.start != 0 and trim(m).n_states < m.n_states, 2, 1, [[1, 1]]),
+    (dfas(), lambda m: m.minimise().n_states >= 3, 3, 1, None),
+    (dfas(), do_not_commute, 2, 2, None),
+    *((machines(max_states=5), lambda m, n=n: m.n_states == n, n, 1, None) for n in (1, 2, 5)),
+])  # fmt: skip
 def test_counterexamples_are_as_small_as_can_be(strategy, claim, states, letters, delta):
     found = find(strategy, claim, settings=ordered, random=random.Random(0))
     assert (found.n_states, len(found.alphabet)) == (states, letters)
@@ -211,8 +208,7 @@ def test_what_cannot_be_broken_is_said_even_of_an_index_table():
 def test_single_faults_of_gates_maps_and_starts(stacks):
     machine = zoo.sum_mod(3)
     broken = mutants.reset_for_map(compile_recurrence(machine))
-    assert broken.transduce("1021") == [1, 0, 2, 0]
-    assert machine.transduce("1021") == [1, 1, 0, 1]
+    assert (broken.transduce("1021"), machine.transduce("1021")) == ([1, 0, 2, 0], [1, 1, 0, 1])
     with pytest.raises(UnsupportedFormat, match="no place for a reset: use a dense layout"):
         mutants.reset_for_map(compile_recurrence(machine, layout="index"))
     model = lower(stacks["registers"][0])

@@ -112,30 +112,24 @@ def test_a_checkpoint_of_another_version_is_named(folder, monkeypatch):
 STANDING = asdict(RunState(7, (LOOK,), IntervalStatistics()))
 
 
-@pytest.mark.parametrize(
-    ("standing", "reason"),
-    [
-        ("{", "standing: line 1, column 2"),
-        (json.dumps(STANDING | {"step": 7.0}), "standing.step = 7.0 must be a whole number"),
-        (json.dumps(STANDING | {"records": [{}]}), r"standing.records\[0\].step is missing"),
-        (json.dumps(STANDING | {"more": 1}), "standing.more is not known"),
-    ],
-)
+@pytest.mark.parametrize(("standing", "reason"), [
+    ("{", "standing: line 1, column 2"),
+    (json.dumps(STANDING | {"step": 7.0}), "standing.step = 7.0 must be a whole number"),
+    (json.dumps(STANDING | {"records": [{}]}), r"standing.records\[0\].step is missing"),
+    (json.dumps(STANDING | {"more": 1}), "standing.more is not known"),
+])  # fmt: skip
 def test_a_standing_of_other_types_is_named(folder, standing, reason):
     write_tensors(folder / run_folder.CHECKPOINT, FORM, TENSORS, {"standing": standing})
     with pytest.raises(CheckpointError, match=f"cannot be resumed .*{reason}.*start afresh"):
         prepared(folder)
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"model.x": torch.zeros(4)}, r"model.x has shape \(4,\) in place of \(3,\)"),
-        ({"model.x": torch.zeros(3).double()}, "model.x is of torch.float64 in place of torch.float32"),
-        ({"model.y": torch.zeros(3)}, "model.y is unknown"),
-        ({"training": torch.zeros(6).byte()}, "training has shape"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({"model.x": torch.zeros(4)}, r"model.x has shape \(4,\) in place of \(3,\)"),
+    ({"model.x": torch.zeros(3).double()}, "model.x is of torch.float64 in place of torch.float32"),
+    ({"model.y": torch.zeros(3)}, "model.y is unknown"),
+    ({"training": torch.zeros(6).byte()}, "training has shape"),
+])  # fmt: skip
 def test_tensors_of_another_network_are_named(folder, changes, reason):
     standing = {"standing": json.dumps(STANDING)}
     write_tensors(folder / run_folder.CHECKPOINT, FORM, TENSORS | changes, standing)
@@ -222,8 +216,7 @@ def test_a_signal_saves_between_two_tests(straight, tmp_path, monkeypatch, numbe
     assert (outcome.end, outcome.step) == ("interrupted", 7)
     assert signal.getsignal(number) is handler
     steps = []
-    assert train(TINY, tmp_path, report=lambda progress: steps.append(progress.step)).end == "steps"
-    assert steps[0] == 8
+    assert (train(TINY, tmp_path, report=lambda progress: steps.append(progress.step)).end, steps[0]) == ("steps", 8)
     assert equal(weights(tmp_path), weights(straight[1]))
     assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
 

@@ -7,23 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn import LRNN
 from fsa2lrnn.training.settings import PRESETS, Settings, preset
 
 
 @given(
     st.builds(
-        Settings,
-        task=st.text(),
-        sampler=st.sampled_from(["uniform", "live", "task"]),
-        learning_rate=st.floats(1e-9, 1),
-        gradient_clip=st.none() | st.floats(0.1, 10),
-        stop_at=st.none() | st.floats(0.1, 1),
-        layers=st.integers(1, 5),
-        layer_norm=st.booleans(),
+        Settings, task=st.text(), sampler=st.sampled_from(["uniform", "live", "task"]),
+        learning_rate=st.floats(1e-9, 1), gradient_clip=st.none() | st.floats(0.1, 10),
+        stop_at=st.none() | st.floats(0.1, 1), layers=st.integers(1, 5), layer_norm=st.booleans(),
         seed=st.integers(0, 2**32 - 1),
     )
-)
+)  # fmt: skip
 def test_json_round_trip(settings):
     assert Settings.from_json(settings.to_json()) == settings
 
@@ -39,11 +33,6 @@ def test_the_settings_of_the_paper():
         )  # fmt: skip
         assert (s.batch, s.length, s.test_length, s.steps, s.evaluate_every) == (128, 40, 500, 40_000, 1_000)
         assert (s.optimiser, s.schedule, s.gradient_clip, s.stop_at) == ("adam", "constant", None, 1.0)
-    model = LRNN(preset("paper", "task:sum_mod(5)").network(tuple("01234"), tuple(range(5))))
-    sizes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
-    assert (sizes["embedding.weight"], sizes["readout.2.weight"]) == ((5, 64), (5, 64))
-    assert (sizes["layers.0.transition.0.weight"], sizes["layers.0.transition.2.weight"]) == ((512, 64), (512, 512))
-    assert sizes["layers.0.value.0.weight"] == sizes["layers.0.value.2.weight"] == sizes["readout.0.weight"] == (64, 64)
 
 
 def test_schedules_presets_and_kinds_of_layers():
@@ -88,37 +77,28 @@ def test_all_faults_are_named_at_once():
         assert piece in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"learning_rate": 0.0}, "learning_rate = 0.0 must be a number above 0"),
-        ({"learning_rate": float("nan")}, "learning_rate = nan must be a number above 0"),
-        ({"learning_rate": 10**400}, "learning_rate = 1000.* must be a number above 0"),
-        ({"gradient_clip": float("inf")}, "gradient_clip = inf must be a number above 0, or None for no limit"),
-        ({"p": 0.5}, "p = 0.5 must be a number of at least 1"),
-        ({"steps": 10**10}, "steps = 10000000000 must be a whole number from 1 to 1,000,000,000"),
-        ({"embedding_dim": 4 * 10**8}, "embedding_dim = 400000000 must be a whole number from 1 to 65,536"),
-        ({"heads": 300, "block": 300}, "make a state of 90,000 numbers: at most 65,536 make a layer"),
-        ({"options": {"when": object()}}, "no such option of BlockLayerConfig"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"learning_rate": 0.0}, "learning_rate = 0.0 must be a number above 0"),
+    ({"learning_rate": float("nan")}, "learning_rate = nan must be a number above 0"),
+    ({"learning_rate": 10**400}, "learning_rate = 1000.* must be a number above 0"),
+    ({"gradient_clip": float("inf")}, "gradient_clip = inf must be a number above 0, or None for no limit"),
+    ({"p": 0.5}, "p = 0.5 must be a number of at least 1"),
+    ({"steps": 10**10}, "steps = 10000000000 must be a whole number from 1 to 1,000,000,000"),
+    ({"embedding_dim": 4 * 10**8}, "embedding_dim = 400000000 must be a whole number from 1 to 65,536"),
+    ({"heads": 300, "block": 300}, "make a state of 90,000 numbers: at most 65,536 make a layer"),
+    ({"options": {"when": object()}}, "no such option of BlockLayerConfig"),
+])  # fmt: skip
 def test_numbers_out_of_range(changes, message):
     with pytest.raises(UnsupportedFormat, match=message):
         Settings(**{"task": "task:parity", **changes})
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"precision": "half"}, "precision = 'half' must be one of full, mixed"),
-        (
-            {"precision": "mixed"},
-            "precision = 'mixed' with device = 'cpu' and .*: it is for float32 on a GPU, take 'full'",
-        ),
-        ({"precision": "mixed", "device": "cuda", "dtype": "float64"}, "device = 'cuda' and dtype = 'float64'"),
-        ({"compile": 1}, "compile = 1 must be true or false"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"precision": "half"}, "precision = 'half' must be one of full, mixed"),
+    ({"precision": "mixed"}, "precision = 'mixed' with device = 'cpu' and .*: it is for float32 on a GPU, take 'full'"),
+    ({"precision": "mixed", "device": "cuda", "dtype": "float64"}, "device = 'cuda' and dtype = 'float64'"),
+    ({"compile": 1}, "compile = 1 must be true or false"),
+])  # fmt: skip
 def test_speed_that_is_not_to_be_had(changes, message):
     with pytest.raises(UnsupportedFormat, match=message):
         Settings("task:parity", **changes)

@@ -125,15 +125,12 @@ def test_reports_say_where_the_run_is(tmp_path, monkeypatch):
     assert all(report.steps_per_second > 0 for report in reports)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"task": "regex:(a|b)*"}, "has the outputs .True,. and no other, so that there is nothing to learn"),
-        ({"task": "task:nothing"}, "task 'nothing' is not known"),
-        ({"embedding_dim": 5}, "choose block sizes with H·b = embedding_dim"),
-        ({"device": "cuda"}, "torch sees no GPU here; use cpu"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"task": "regex:(a|b)*"}, "has the outputs .True,. and no other, so that there is nothing to learn"),
+    ({"task": "task:nothing"}, "task 'nothing' is not known"),
+    ({"embedding_dim": 5}, "choose block sizes with H·b = embedding_dim"),
+    ({"device": "cuda"}, "torch sees no GPU here; use cpu"),
+])  # fmt: skip
 def test_settings_that_do_not_fit(tmp_path, changes, message):
     if changes.get("device") and torch.cuda.is_available():
         pytest.skip("there is a GPU")

@@ -37,17 +37,10 @@ TUBE = Tube(
     tail=(Tail(SETS, SETS.radius, SETS.ball, 7), Tail(SETS, SETS.radius, SETS.ball, None)),
 )
 CERTIFICATE = Certificate(
-    horizon=11,
-    margins=np.array([0.5, np.inf, 1e-300, 1e300, -0.0]),
-    method="sets",
-    dtype="float32",
-    scans=("sequential", "fused"),
-    slack=1e-6,
-    sha256="ab" * 32,
-    machine=MooreMachine([[1, 0]], ["odd", 2], 0, [("a", 1)]),
-    tube=TUBE,
-    ignore=("odd",),
-)
+    horizon=11, margins=np.array([0.5, np.inf, 1e-300, 1e300, -0.0]), method="sets", dtype="float32",
+    scans=("sequential", "fused"), slack=1e-6, sha256="ab" * 32,
+    machine=MooreMachine([[1, 0]], ["odd", 2], 0, [("a", 1)]), tube=TUBE, ignore=("odd",),
+)  # fmt: skip
 ENUMERATION = replace(CERTIFICATE, method="enumeration", tube=None, margins=np.zeros(0), slack=0.0)
 
 
@@ -85,35 +78,29 @@ def test_files_are_read_as_written_those_of_before_too(tmp_path):
     assert (CERTIFICATE.memory, ENUMERATION.memory) == (2, 0)
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"method": "faith"}, "method 'faith' is not known"),
-        ({"method": "enumeration"}, "has a tube if, and only if"),
-        ({"tube": None}, "has a tube if, and only if"),
-        ({"horizon": -1}, "horizon = -1"),
-        ({"margins": np.ones((2, 2))}, "margins of shape .2, 2. and dtype float64: they are a row"),
-        ({"margins": np.ones(2, bool)}, "margins of shape .2,. and dtype bool"),
-        ({"margins": [1.0]}, r"margins = \[1.0\] must be a ndarray"),
-        ({"slack": np.nan}, "slack = nan must be a finite number"),
-        ({"scans": ()}, r"scans = \(\): name at least one, each once"),
-        ({"scans": ("fused", "fused")}, "name at least one, each once"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({"method": "faith"}, "method 'faith' is not known"),
+    ({"method": "enumeration"}, "has a tube if, and only if"),
+    ({"tube": None}, "has a tube if, and only if"),
+    ({"horizon": -1}, "horizon = -1"),
+    ({"margins": np.ones((2, 2))}, "margins of shape .2, 2. and dtype float64: they are a row"),
+    ({"margins": np.ones(2, bool)}, "margins of shape .2,. and dtype bool"),
+    ({"margins": [1.0]}, r"margins = \[1.0\] must be a ndarray"),
+    ({"slack": np.nan}, "slack = nan must be a finite number"),
+    ({"scans": ()}, r"scans = \(\): name at least one, each once"),
+    ({"scans": ("fused", "fused")}, "name at least one, each once"),
+])  # fmt: skip
 def test_what_can_not_be_is_refused(changes, reason):
     with pytest.raises(UnsupportedFormat, match=reason):
         replace(CERTIFICATE, **changes)
 
 
-@pytest.mark.parametrize(
-    ("part", "changes", "reason"),
-    [
-        (TUBE, {"memory": True}, "memory = True must be a whole number"),
-        (TUBE, {"stored": (TUBE,)}, r"stored\[0\] = .* must be a Sets"),
-        (TUBE.tail[0], {"steps": 7.0}, "steps = 7.0 must be a whole number or null"),
-        (SETS, {"ball": 0.0}, "ball = 0.0 must be a ndarray"),
-    ],
-)
+@pytest.mark.parametrize(("part", "changes", "reason"), [
+    (TUBE, {"memory": True}, "memory = True must be a whole number"),
+    (TUBE, {"stored": (TUBE,)}, r"stored\[0\] = .* must be a Sets"),
+    (TUBE.tail[0], {"steps": 7.0}, "steps = 7.0 must be a whole number or null"),
+    (SETS, {"ball": 0.0}, "ball = 0.0 must be a ndarray"),
+])  # fmt: skip
 def test_parts_of_another_type_are_refused(part, changes, reason):
     wrong = replace(part, **changes)
     tube = wrong if part is TUBE else replace(TUBE, **({"stored": (wrong,)} if part is SETS else {"tail": (wrong,)}))
@@ -230,10 +217,8 @@ def test_a_model_that_rounds_is_walked_one_word_alone(monkeypatch):
     assert "words read letter by letter, one at a time (batch 1), with" in verdict_text(verdict)
     written = verdict.to_json()
     assert (written["shapes"], written["scans"], written["threads"]) == (
-        LETTERS,
-        ["sequential"],
-        torch.get_num_threads(),
-    )
+        LETTERS, ["sequential"], torch.get_num_threads(),
+    )  # fmt: skip
 
 
 def test_a_proof_carries_the_digest_of_weights_and_configuration(tmp_path):

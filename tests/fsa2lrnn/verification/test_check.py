@@ -9,6 +9,8 @@ import torch
 from fsa2lrnn import MooreMachine, certify, compile_machine, zoo
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.check import CertificateRefused, check
+from fsa2lrnn.verification.specification import specification_of
+from fsa2lrnn.verification.walk import explore
 
 from .certify.conftest import drifting, forgetful, model_of, perturbed  # noqa: F401 - fixtures
 
@@ -221,3 +223,12 @@ def test_enumerations():
     assert_refused(replace(certificate, machine=swapped), model, "a word of length 1 is answered wrongly")
     assert_refused(replace(certificate, scans=("triton",)), model, "triton: the states were stepped")
     assert_refused(replace(certificate, sha256="0" * 64), model, "of a model with SHA-256")
+
+
+def test_long_words_of_one_letter_cost_a_call_of_the_model_each():
+    """A certificate of 355 bytes for cycles of the first eight primes took minutes."""
+    machine = zoo.group("Z60")
+    walk = explore(compile_machine(machine), specification_of(compile_machine(machine), machine), lambda n: n <= 5_000)
+    assert not walk.is_closed
+    assert walk.length < 30
+    assert walk.scans == compile_machine(machine).methods

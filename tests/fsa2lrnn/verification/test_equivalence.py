@@ -14,7 +14,6 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, Readout
 from fsa2lrnn.nn.scans import METHODS
-from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verdicts import Counterexample, Coverage, Scope
 from fsa2lrnn.verification import Proved, Refuted, Undecided, model_digest, prove_equivalent
@@ -22,6 +21,7 @@ from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.verification.walk import explore
+from verify import mutants
 
 # A machine without symmetry: every flip, transposition and dropped letter of it computes something else.
 ASYMMETRIC = MooreMachine([[1, 2, 3, 3], [0, 0, 1, 2]], ["p", "q", "r", "s"], alphabet="ab")

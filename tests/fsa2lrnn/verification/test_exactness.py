@@ -109,21 +109,10 @@ def a_map_that_adds(weights):
     weights["layers.0.value.2.weight"][0, 0] = 1
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        fractions,
-        a_read_out_that_rounds_by_what_it_leads,
-        long_sums,
-        long_sums_in_a_gate,
-        columns_that_the_rule_cuts,
-        a_start_of_one_half,
-        a_start_of_two,
-        a_start_at_zero,
-        a_map_that_loses_a_state,
-        a_map_that_adds,
-    ],
-)
+@pytest.mark.parametrize("fault", [
+    fractions, a_read_out_that_rounds_by_what_it_leads, long_sums, long_sums_in_a_gate, columns_that_the_rule_cuts,
+    a_start_of_one_half, a_start_of_two, a_start_at_zero, a_map_that_loses_a_state, a_map_that_adds,
+])  # fmt: skip
 def test_each_hypothesis_counts(fault):
     model = compile_machine(zoo.parity(), dtype=torch.bfloat16)
     assert is_exact_along(model, every_letter(model))
@@ -150,10 +139,8 @@ def test_layer_norm_and_divided_keys_round(stacks):
 @pytest.mark.parametrize("key", [11, 12])
 @pytest.mark.parametrize("heads", [1, 2])
 def test_the_products_of_each_head_of_a_householder_layer_count(key, heads):
-    """(1 − 1·1)(1 − key²) = 0, a reset: the table is exact, its making in bfloat16 as long as 2 (key² − 1) ≤ 256.
-
-    A first head that is 0 hides nothing of the second.
-    """
+    """(1 − 1·1)(1 − key²) = 0, a reset: the table is exact, its making in bfloat16 as long as 2 (key² − 1) ≤ 256. A
+    first head that is 0 hides nothing of the second."""
     config = HouseholderLayerConfig(1, 2, 1, 1, n_heads=heads)
     model = LRNN(LRNNConfig((0,), (0, 1), (config,), 1, 1)).to(torch.bfloat16)
     with torch.no_grad():

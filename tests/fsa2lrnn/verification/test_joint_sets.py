@@ -135,27 +135,24 @@ def tree_of(outputs, words):
     return MooreMachine(delta, table, 0, ["a", "b"])
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"horizon": 1 << 10}, "margins for a certified length of"),
-        ({"horizon": None}, "bounds no margins of these"),
-        (lambda c: {"horizon": c.horizon + 1, "margins": np.append(c.margins, 1e-9)}, "a margin of 1e-09 is claimed"),
-        (lambda c: {"margins": c.margins * 2}, "at length 1 a margin"),
-        (lambda c: {"margins": np.full_like(c.margins, np.nan)}, "a margin of nan is claimed"),
-        (lambda c: {"margins": c.margins * 0}, "a margin of 0 is claimed"),
-        ({"scans": ("blelloch",)}, "blelloch: joint sets are for"),
-        (lambda c: {"partition": c.partition[:-1]}, "one row is needed for each letter"),
-        (lambda c: {"partition": c.partition.astype(np.float64)}, "one row is needed for each letter"),
-        (lambda c: {"partition": np.zeros_like(c.partition)}, "stands for several states"),
-        (lambda c: {"partition": np.full_like(c.partition, 1 << 40)}, "leads from node 0 to"),
-        (lambda c: {"partition": np.full_like(c.partition, -1)}, "leads from node 0 to -1"),
-        (lambda c: {"partition": np.zeros((len(c.partition), 1 << 15), np.int64)}, "nodes: 1 to"),
-        ({"dtype": "float64"}, "the certificate is for float64"),
-        ({"sha256": "0" * 64}, "is of a model with SHA-256"),
-        ({"machine": MooreMachine(D4.delta, D4.outputs[::-1], D4.start, D4.alphabet)}, "at length"),
-    ],
-)
+@pytest.mark.parametrize(("change", "reason"), [
+    ({"horizon": 1 << 10}, "margins for a certified length of"),
+    ({"horizon": None}, "bounds no margins of these"),
+    (lambda c: {"horizon": c.horizon + 1, "margins": np.append(c.margins, 1e-9)}, "a margin of 1e-09 is claimed"),
+    (lambda c: {"margins": c.margins * 2}, "at length 1 a margin"),
+    (lambda c: {"margins": np.full_like(c.margins, np.nan)}, "a margin of nan is claimed"),
+    (lambda c: {"margins": c.margins * 0}, "a margin of 0 is claimed"),
+    ({"scans": ("blelloch",)}, "blelloch: joint sets are for"),
+    (lambda c: {"partition": c.partition[:-1]}, "one row is needed for each letter"),
+    (lambda c: {"partition": c.partition.astype(np.float64)}, "one row is needed for each letter"),
+    (lambda c: {"partition": np.zeros_like(c.partition)}, "stands for several states"),
+    (lambda c: {"partition": np.full_like(c.partition, 1 << 40)}, "leads from node 0 to"),
+    (lambda c: {"partition": np.full_like(c.partition, -1)}, "leads from node 0 to -1"),
+    (lambda c: {"partition": np.zeros((len(c.partition), 1 << 15), np.int64)}, "nodes: 1 to"),
+    ({"dtype": "float64"}, "the certificate is for float64"),
+    ({"sha256": "0" * 64}, "is of a model with SHA-256"),
+    ({"machine": MooreMachine(D4.delta, D4.outputs[::-1], D4.start, D4.alphabet)}, "at length"),
+])  # fmt: skip
 def test_forgeries_are_refused(proved, change, reason):
     model, certificate = proved
     with pytest.raises((CertificateRefused, UnsupportedFormat), match=reason):

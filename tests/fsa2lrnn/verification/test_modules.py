@@ -15,8 +15,8 @@ from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.gate import Gate, TableGate
 from fsa2lrnn.nn.layers import LAYERS, BlockLayer, register
 from fsa2lrnn.nn.switched import switched
-from fsa2lrnn.testing import mutants
 from fsa2lrnn.verification.modelled import check_modelled
+from verify import mutants
 
 PARITY = zoo.parity()
 

@@ -334,23 +334,20 @@ def test_packed_arrays_are_small_and_bombs_are_refused():
     refused({**value, "data": more}, "is damaged: its data are not the 16 bytes")
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        (packed(bytes(16), [2], "object"), "tube.basis: an array of 'object': bool, int64, float32, float64 are read"),
-        (packed(bytes(16), [3]), "its data are not the 24 bytes of its shape"),
-        (packed(bytes(16), [1]), "its data are not the 8 bytes of its shape"),
-        (packed(bytes(16), [2.0]), r"\[2.0\] is not a valid shape"),
-        (packed(bytes(16), [True, 2]), r"\[True, 2\] is not a valid shape"),
-        (packed(bytes(16), [-1, -2]), r"\[-1, -2\] is not a valid shape"),
-        (packed(bytes(0), [0, 1 << 62]), "is not a valid shape"),
-        (packed(bytes(16), [1] * 9 + [2]), "is not a valid shape"),
-        ({**packed(bytes(16), [2]), "data": "é"}, "is damaged"),
-        ({**packed(bytes(16), [2]), "data": "AAAA"}, "is damaged"),
-        ({**packed(bytes(16), [2]), "data": packed(bytes(16), [2])["data"][:-4]}, "is damaged"),
-        ({"dtype": "bool", "shape": [1]}, "is not an array: expected are dtype, shape and data"),
-        ([], r"'\[\]' is not an array"),
-    ],
-)
+@pytest.mark.parametrize(("value", "reason"), [
+    (packed(bytes(16), [2], "object"), "tube.basis: an array of 'object': bool, int64, float32, float64 are read"),
+    (packed(bytes(16), [3]), "its data are not the 24 bytes of its shape"),
+    (packed(bytes(16), [1]), "its data are not the 8 bytes of its shape"),
+    (packed(bytes(16), [2.0]), r"\[2.0\] is not a valid shape"),
+    (packed(bytes(16), [True, 2]), r"\[True, 2\] is not a valid shape"),
+    (packed(bytes(16), [-1, -2]), r"\[-1, -2\] is not a valid shape"),
+    (packed(bytes(0), [0, 1 << 62]), "is not a valid shape"),
+    (packed(bytes(16), [1] * 9 + [2]), "is not a valid shape"),
+    ({**packed(bytes(16), [2]), "data": "é"}, "is damaged"),
+    ({**packed(bytes(16), [2]), "data": "AAAA"}, "is damaged"),
+    ({**packed(bytes(16), [2]), "data": packed(bytes(16), [2])["data"][:-4]}, "is damaged"),
+    ({"dtype": "bool", "shape": [1]}, "is not an array: expected are dtype, shape and data"),
+    ([], r"'\[\]' is not an array"),
+])  # fmt: skip
 def test_what_is_no_array_is_refused(value, reason):
     refused(value, reason)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.fuzz.base import Reader
-from tests.fuzz.readers import certificates, learning, machines, models, released, training
+from tests.fuzz.readers import certificates, machines, models, training
 
-ROOMS = (machines, models, certificates, training, learning, released)
-READERS: dict[str, Reader] = {name: reader for room in ROOMS for name, reader in room.READERS.items()}
+READERS: dict[str, Reader] = machines.READERS | models.READERS | certificates.READERS | training.READERS

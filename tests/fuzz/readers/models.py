@@ -1,29 +1,32 @@
-"""Readers of models, and of weights that others have released."""
+"""Readers of models: ours, the released weights of the paper, folders of transformers, and what `export` leaves."""
 
 from __future__ import annotations
 
 import json
-import math
 import random
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from safetensors.torch import load as tensors_in
 from safetensors.torch import save as to_bytes
 
-from experiments.paper_weights import from_paper_weights
 from fsa2lrnn import compile_machine, zoo
+from fsa2lrnn.automata.formats.json_file import to_value
+from fsa2lrnn.export import folder as exported
+from fsa2lrnn.export.eigenvalues import eigenvalues
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load
 from fsa2lrnn.nn import checkpoint as models
 from fsa2lrnn.nn.tensor_file import _in_order, digest
-from fsa2lrnn.reading import parse_json
-from tests.fuzz.base import Reader
+from tests.fsa2lrnn.export.test_eigenvalues import SIZES
+from tests.fuzz.base import Hostile, Reader, of_json
 from tests.fuzz.mutate import HOSTILE, encoded, in_bytes, in_json, json_text
-from tests.fuzz.readers.hostile import of_json
 from tests.fuzz.readers.machines import machines
+
+Parts = tuple[dict[str, torch.Tensor], dict[str, str]]
 
 
 @cache
@@ -42,15 +45,11 @@ def model_file(tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> by
 
 
 @cache
-def model_files() -> list[tuple[dict[str, torch.Tensor], dict[str, str]]]:
+def model_files() -> list[Parts]:
     form = {"format": models.FORM.name, "version": str(models.FORM.version)}
-    return [
-        (
-            {name: x.contiguous() for name, x in model.state_dict().items()},
-            form | {"config": json.dumps(model.config.to_json())},
-        )
-        for model in networks()
-    ]
+    states = [{name: x.contiguous() for name, x in model.state_dict().items()} for model in networks()]
+    configs = [form | {"config": json.dumps(model.config.to_json())} for model in networks()]
+    return list(zip(states, configs, strict=True))
 
 
 def with_other_header(content: bytes, rng: random.Random, own: list[Any]) -> bytes:
@@ -82,9 +81,7 @@ def other_tensors(tensors: dict[str, torch.Tensor], rng: random.Random) -> dict[
     return tensors
 
 
-def hostile_tensors(
-    files: Callable[[], list[tuple[dict[str, torch.Tensor], dict[str, str]]]], part: str
-) -> Callable[[random.Random], bytes]:
+def hostile_tensors(files: Callable[[], list[Parts]], part: str) -> Hostile:
     """Files changed in their bytes, their header, the JSON of one part of their metadata, or their tensors."""
 
     def hostile(rng: random.Random) -> bytes:
@@ -120,57 +117,71 @@ def whole_models() -> list[bytes]:
     return [model_file(*parts) for parts in model_files()]
 
 
+NAMES = ("config.json", "model.safetensors")
+
+
 @cache
-def released_specs() -> list[bytes]:
-    """State dictionaries as the released code saves them, as JSON of shapes and types."""
-    d, shapes = (
-        4,
-        {"embedding.weight": [3, 4], "Wo1.weight": [5, 4], "Wo1.bias": [5], "Wo2.weight": [2, 5], "Wo2.bias": [2]},
-    )
-    for i in range(2):
-        shapes |= {f"layers.{i}.a0": [1, 2, 2], f"ln.{i}.weight": [d], f"ln.{i}.bias": [d]}
-        for gate, out in (("gen_block", 8), ("gen_value", 4)):
-            shapes |= {f"layers.{i}.{gate}.0.weight": [3, d], f"layers.{i}.{gate}.0.bias": [3]}
-            shapes |= {f"layers.{i}.{gate}.2.weight": [out, 3], f"layers.{i}.{gate}.2.bias": [out]}
-    shapes |= {"ln_final.weight": [d], "ln_final.bias": [d]}
-    return [json.dumps({name: {"shape": shape, "kind": "float32"} for name, shape in shapes.items()}).encode()]
+def folders() -> dict[str, tuple[bytes, bytes]]:
+    """The two files of models with random weights, by their model_type."""
+    from fsa2lrnn.export.packages import modeling, transformers
+
+    found = {}
+    for kind in ("olmo_hybrid", "mamba2"):
+        torch.manual_seed(0)
+        with transformers(), tempfile.TemporaryDirectory() as place:
+            code, settings = modeling(kind), {**SIZES[kind], "vocab_size": 5, "num_hidden_layers": 2}
+            prefix = settings.pop("prefix")
+            config = getattr(code, f"{prefix}Config")(**settings)
+            getattr(code, f"{prefix}Model")(config).save_pretrained(place)
+            found[kind] = tuple((Path(place) / name).read_bytes() for name in NAMES)
+    return found
 
 
-KINDS = ["float64", "int64", "bool", "complex64", "meta", "sparse", "list", "none", "expanded"]
+def configurations() -> list[bytes]:
+    return [config for config, _ in folders().values()]
 
 
-def read_released(path: Path) -> object:
-    """What a specification says is made of one entry, or of little; what is no specification is refused."""
-    specs = parse_json(path.read_bytes(), "specs")
-    return from_paper_weights({name: of_spec(spec) for name, spec in specs.items()} if isinstance(specs, dict) else {})
+def weights() -> list[bytes]:
+    return [held for _, held in folders().values()]
 
 
-def of_specs() -> list[Any]:
-    return [*KINDS, [1, 10**11], [0], []]
+def read_folder(path: Path, at: int) -> object:
+    """Read one of the two files beside the other of the model that it shares most bytes with."""
+    content = path.read_bytes()
+    shared = {kind: len({*content.split(b'"')} & {*files[at].split(b'"')}) for kind, files in folders().items()}
+    other = folders()[max(shared, key=lambda kind: shared[kind])][1 - at]
+    path.replace(path.parent / NAMES[at])
+    (path.parent / NAMES[1 - at]).write_bytes(other)
+    return eigenvalues(path.parent, [0, 1, 2])
 
 
-def of_spec(spec: Any) -> Any:
-    if not isinstance(spec, dict) or not isinstance(spec.get("shape"), list):
-        return spec
-    shape, kind = spec["shape"], spec.get("kind")
-    if not all(type(size) is int and 0 <= size < 1 << 40 for size in shape):
-        return shape
-    if math.prod(max(size, 1) for size in shape) > 1 << 60:  # torch multiplies strides past a size of 0 too
-        return shape
-    if kind == "list":
-        return [0.0] * 3
-    if kind == "none":
-        return None
-    if kind == "meta":
-        return torch.zeros(shape, device="meta")
-    dtype = getattr(torch, kind) if kind in ("float64", "int64", "bool", "complex64") else torch.float32
-    if kind == "expanded" or np.prod(shape, dtype=float) > 1e6:
-        return torch.zeros(1).expand(shape)
-    made = torch.zeros(shape, dtype=dtype)
-    return made.to_sparse() if kind == "sparse" and shape else made
+def hostile_weights(rng: random.Random) -> bytes:
+    """Bytes, the header or a tensor changed."""
+    content = rng.choice(weights())
+    match rng.randrange(3):
+        case 0:
+            return in_bytes(content, rng)
+        case 1:
+            return with_other_header(content, rng, list(range(8)))
+        case _:
+            return _in_order(to_bytes(other_tensors(dict(sorted(tensors_in(content).items())), rng), {"format": "pt"}))
+
+
+@cache
+def descriptions() -> list[bytes]:
+    head = {"format": exported.FORMAT, "version": exported.VERSION, "how": "", "written_with": {}}
+    layers = ((zoo.parity(), "olmo-hybrid"), (zoo.flip_flop(), "mamba-2"))
+    return [json.dumps({**head, "layer": layer, "machine": to_value(machine)}).encode() for machine, layer in layers]
+
+
+def read_description(path: Path) -> object:
+    path.replace(path.parent / exported.FILE)
+    return exported.described(path.parent)
 
 
 READERS: dict[str, Reader] = {
     "model": Reader(whole_models, hostile_tensors(model_files, "config"), run_model, ".safetensors"),
-    "released weights": Reader(released_specs, of_json(released_specs, of_specs), read_released),
+    "configuration of others": Reader(configurations, of_json(configurations), lambda path: read_folder(path, 0)),
+    "weights of others": Reader(weights, hostile_weights, lambda path: read_folder(path, 1)),
+    "exported folder": Reader(descriptions, of_json(descriptions), read_description),
 }

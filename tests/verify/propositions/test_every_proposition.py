@@ -19,7 +19,7 @@ from fsa2lrnn.nn.scans import pscan, sequential
 from fsa2lrnn.nn.scans.cpu import schedule
 from fsa2lrnn.probes import OPERATORS
 from fsa2lrnn.probes.random_words import Magnitudes
-from fsa2lrnn.testing import mutants
+from verify import mutants
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
 from verify.propositions.probes import roots_of_e8
 from verify.propositions.stability import Ball
@@ -76,7 +76,7 @@ def wrong_weight(recurrence, dtype):
 
 def undecomposed(maps, _start):
     states = np.arange(maps.shape[1])
-    return Cover(maps, states, states[:, None], (0,), ("all",))
+    return Cover(maps, states, states[:, None], (0,))
 
 
 def always_a_cascade(machine):
@@ -172,15 +172,9 @@ def test_every_proposition_has_a_source_and_something_broken_to_reject():
 
 # What T1-zoo says, tests/test_pipeline.py checks machine by machine too.
 @pytest.mark.long_cases(
-    "T2-inside",
-    "cascade-exact",
-    "probe-delta_product",
-    "probe-delta_rule",
-    "probe-gated_delta_rule",
-    "probe-kda",
-    "probe-rwkv7",
-    "pscan-work",
-)
+    "T2-inside", "cascade-exact", "probe-delta_product", "probe-delta_rule", "probe-gated_delta_rule", "probe-kda",
+    "probe-rwkv7", "pscan-work",
+)  # fmt: skip
 @pytest.mark.parametrize(
     "proposition",
     [pytest.param(p, id=p.id, marks=pytest.mark.slow if p.id == "T1-zoo" else ()) for p in REGISTRY],

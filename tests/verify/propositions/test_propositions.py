@@ -117,13 +117,11 @@ def weights(family, generator):
     shifts = {letter: np.diag(generator.integers(-9, 10, 3)) for letter in "01-"}
     return {
         letter: {
-            "lti": one,
-            "diagonal": np.diag(generator.integers(-2, 3, 3)),
-            "dense": generator.integers(-2, 3, (3, 3)),
+            "lti": one, "diagonal": np.diag(generator.integers(-2, 3, 3)), "dense": generator.integers(-2, 3, (3, 3)),
             "liquid": one + shifts[letter],
         }[family]
         for letter in "01-"
-    }
+    }  # fmt: skip
 
 
 def run(word, A, u, z):

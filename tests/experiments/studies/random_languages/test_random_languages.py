@@ -11,23 +11,20 @@ from experiments.studies.random_languages.machines import drawn
 from fsa2lrnn import zoo
 
 
-@pytest.mark.parametrize(
-    ("arm", "machine", "answer"),
-    [
-        ("onehot", zoo.group("S4"), "yes"),
-        ("none", zoo.group("S4"), "yes"),
-        ("none", zoo.random_dfa(16, 4, seed=0, minimal=True), "no"),
-        ("released", zoo.random_dfa(16, 4, seed=0, minimal=True), "no"),
-        ("released", zoo.parity(), "not excluded"),
-        ("clip", zoo.group("S3"), "yes"),
-        ("diagonal", zoo.parity(), "yes"),
-        ("diagonal", zoo.group("S3"), "no"),
-        ("lru", zoo.parity(), "no"),
-        ("s4d", zoo.length_mod(3), "not excluded"),
-        ("rwkv4", zoo.parity(), "no"),
-        ("householder_1", zoo.sum_mod(3), "no"),
-    ],
-)
+@pytest.mark.parametrize(("arm", "machine", "answer"), [
+    ("onehot", zoo.group("S4"), "yes"),
+    ("none", zoo.group("S4"), "yes"),
+    ("none", zoo.random_dfa(16, 4, seed=0, minimal=True), "no"),
+    ("released", zoo.random_dfa(16, 4, seed=0, minimal=True), "no"),
+    ("released", zoo.parity(), "not excluded"),
+    ("clip", zoo.group("S3"), "yes"),
+    ("diagonal", zoo.parity(), "yes"),
+    ("diagonal", zoo.group("S3"), "no"),
+    ("lru", zoo.parity(), "no"),
+    ("s4d", zoo.length_mod(3), "not excluded"),
+    ("rwkv4", zoo.parity(), "no"),
+    ("householder_1", zoo.sum_mod(3), "no"),
+])  # fmt: skip
 def test_what_theory_says(arm, machine, answer):
     assert ARMS[arm].theory(machine)[0] == answer
 

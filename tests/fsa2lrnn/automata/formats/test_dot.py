@@ -50,16 +50,11 @@ def test_an_edited_drawing_of_ours_is_checked():
         from_dot(text.replace('letters="[\\"a\\"]"', "", 1).replace('output="false"', "output=no"))
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("aalpy_dfa", from_regex("b*(ab*ab*)*")),
-        ("learnlib_nfa", from_regex("(a|b)*ab|b")),
-        ("automata_lib_dfa", from_regex("ab|ba|aab")),
-        ("automata_lib_nfa", from_regex("(ab)*|a+b?")),
-        ("drawn", from_regex("(0|1(01*0)*1)*")),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), [
+    ("aalpy_dfa", from_regex("b*(ab*ab*)*")), ("learnlib_nfa", from_regex("(a|b)*ab|b")),
+    ("automata_lib_dfa", from_regex("ab|ba|aab")), ("automata_lib_nfa", from_regex("(ab)*|a+b?")),
+    ("drawn", from_regex("(0|1(01*0)*1)*")),
+])  # fmt: skip
 def test_acceptors_of_other_tools(name, expected):
     assert equivalent(read_source(DATA / f"{name}.dot"), expected) is None
 
@@ -90,25 +85,22 @@ def test_marks_of_the_start(start):
     assert (machine.labels[machine.start], machine.n_states) == ("p", 2)
 
 
-@pytest.mark.parametrize(
-    ("label", "letters"),
-    [
-        ('"a,b"', ("a", "b")),
-        ('"a, b ,c"', ("a", "b", "c")),
-        (r'"a\nb\lc"', ("a", "b", "c")),
-        ('","', (",",)),
-        ('"a,,,b"', (",", "a", "b")),
-        ('",,a"', (",", "a")),
-        ('"/"', ("/",)),
-        ('" "', (" ",)),
-        ('"&lt;&amp;&#120;"', ("<&x",)),
-        (r'"\\"', ("\\",)),
-        ('"10,9"', ("9", "10")),
-        ("<<i>a</i>>", ("a",)),
-        ('"(,)"', ("(", ")")),
-        ('"f(x,y),(1,2),g"', ("(1,2)", "f(x,y)", "g")),
-    ],
-)
+@pytest.mark.parametrize(("label", "letters"), [
+    ('"a,b"', ("a", "b")),
+    ('"a, b ,c"', ("a", "b", "c")),
+    (r'"a\nb\lc"', ("a", "b", "c")),
+    ('","', (",",)),
+    ('"a,,,b"', (",", "a", "b")),
+    ('",,a"', (",", "a")),
+    ('"/"', ("/",)),
+    ('" "', (" ",)),
+    ('"&lt;&amp;&#120;"', ("<&x",)),
+    (r'"\\"', ("\\",)),
+    ('"10,9"', ("9", "10")),
+    ("<<i>a</i>>", ("a",)),
+    ('"(,)"', ("(", ")")),
+    ('"f(x,y),(1,2),g"', ("(1,2)", "f(x,y)", "g")),
+])  # fmt: skip
 def test_letters_of_one_label(label, letters):
     assert from_dot(f'digraph {{ "" -> p; p -> p [label={label}] }}').alphabet == letters
 
@@ -132,20 +124,17 @@ def test_separators_kinds_slashes_and_bars_in_names():
     assert from_dot(accepting).outputs == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ("p -> q [label=a]", "no state is marked as start: add an arrow from an invisible node, as in  __start0"),
-        ('"" -> p; p -> q', r"line 1: the edge p -> q has no letter: give it label=…, or label=ε if it reads none"),
-        ('"" -> p; p -> p [label="a,"]', "the edge p -> p has no letter"),
-        ('"" -> p; p -> p [label="a/0"]; \n p -> p [label=b]', "line 2: the edge from 'p' on 'b' has no output,"),
-        ('"" -> p; p -> p [label="a/0"];\n p -> p [label="a/1"]', r"line 2: two edges leave 'p' on 'a' \(the other"),
-        ('"" -> p; "" -> q; p [label="p/0"]; q [label="q/1"]; p -> q [label=a]', "2 start states"),
-        ('"" -> p; p [label="p/0"]; q [label="q"]; p -> q [label=a]', "state 'q' has no output: in a Moore machine"),
-        ('"" -> p [style=dotted]; p [shape=doublecircle]; p -> p [label="a/0"]', "drawn as accepting, but the edges"),
-        ('"" -> p; p -> q [label="a / 0"]', "no transition for state .* completion='sink'"),
-    ],
-)
+@pytest.mark.parametrize(("body", "message"), [
+    ("p -> q [label=a]", "no state is marked as start: add an arrow from an invisible node, as in  __start0"),
+    ('"" -> p; p -> q', r"line 1: the edge p -> q has no letter: give it label=…, or label=ε if it reads none"),
+    ('"" -> p; p -> p [label="a,"]', "the edge p -> p has no letter"),
+    ('"" -> p; p -> p [label="a/0"]; \n p -> p [label=b]', "line 2: the edge from 'p' on 'b' has no output,"),
+    ('"" -> p; p -> p [label="a/0"];\n p -> p [label="a/1"]', r"line 2: two edges leave 'p' on 'a' \(the other"),
+    ('"" -> p; "" -> q; p [label="p/0"]; q [label="q/1"]; p -> q [label=a]', "2 start states"),
+    ('"" -> p; p [label="p/0"]; q [label="q"]; p -> q [label=a]', "state 'q' has no output: in a Moore machine"),
+    ('"" -> p [style=dotted]; p [shape=doublecircle]; p -> p [label="a/0"]', "drawn as accepting, but the edges"),
+    ('"" -> p; p -> q [label="a / 0"]', "no transition for state .* completion='sink'"),
+])  # fmt: skip
 def test_faults_of_drawings(body, message):
     with pytest.raises(InvalidMachine, match=message):
         from_dot(f"digraph {{ {body} }}")
@@ -182,38 +171,31 @@ def test_nodes_and_edges_agree_with_pydot():
 def test_defaults_subgraphs_ports_strings_and_html_labels():
     graph = parse("digraph { a; node [shape=box]; b; { node [color=red, shape=circle]; c a b } d; edge[label=x] a->b }")
     assert {name: node.attributes for name, node in graph.nodes.items()} == {
-        "a": {},
-        "b": {"shape": "box"},
-        "c": {"shape": "circle", "color": "red"},
-        "d": {"shape": "box"},
-    }
+        "a": {}, "b": {"shape": "box"}, "c": {"shape": "circle", "color": "red"}, "d": {"shape": "box"},
+    }  # fmt: skip
     assert graph.edges[0].attributes == {"label": "x"}
     graph = parse('digraph {\n{a b} -> subgraph x {c; d}\n"a" + "b":n -> c:s:e [k="1\\\n2" "flag"]\nk=v }')
     pairs = [(edge.tail, edge.head, edge.line) for edge in graph.edges]
     assert pairs == [("a", "c", 2), ("a", "d", 2), ("b", "c", 2), ("b", "d", 2), ("ab", "c", 3)]
-    assert graph.edges[-1].attributes == {"k": "12", "flag": "true"}
-    assert graph.attributes == {"k": "v"}
+    assert (graph.edges[-1].attributes, graph.attributes) == ({"k": "12", "flag": "true"}, {"k": "v"})
     assert "k" not in graph.nodes
     graph = parse("digraph { a [label=<<b>x</b><br/>&lt;y&gt;>] }")
     assert graph.nodes["a"].attributes["label"] == r"x\n&lt;y&gt;"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("digraph { a -> b", "the DOT text: line 1: the text ends inside the graph: a closing } is missing, or"),
-        ("digraph {\n a ->", "line 2: expected '{', found the end of the text"),
-        ("\n\ngraph { a -- b }", "line 3: an undirected graph has no transitions: write digraph"),
-        ("digraph { a -- b }", "'--' is an edge without direction: write ->"),
-        ("hello", "expected 'digraph', found 'hello': is this a Graphviz file"),
-        ('digraph {\n a [label="x] }', "line 2: a quoted string is not closed: add the quotation mark"),
-        ("digraph {\n a [label=<x] }", "line 2: an HTML-like label < is not closed: add >"),
-        ("digraph { \n/* a }", r"line 2: a comment /\* is not closed"),
-        ("digraph { a [label=@] }", "unexpected character '@': put text with other characters in quotes"),
-        ("digraph { a [=x] }", "expected a name or value, found '='"),
-        ("digraph { a } digraph { b }", "another graph begins here: keep one graph a file"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("digraph { a -> b", "the DOT text: line 1: the text ends inside the graph: a closing } is missing, or"),
+    ("digraph {\n a ->", "line 2: expected '{', found the end of the text"),
+    ("\n\ngraph { a -- b }", "line 3: an undirected graph has no transitions: write digraph"),
+    ("digraph { a -- b }", "'--' is an edge without direction: write ->"),
+    ("hello", "expected 'digraph', found 'hello': is this a Graphviz file"),
+    ('digraph {\n a [label="x] }', "line 2: a quoted string is not closed: add the quotation mark"),
+    ("digraph {\n a [label=<x] }", "line 2: an HTML-like label < is not closed: add >"),
+    ("digraph { \n/* a }", r"line 2: a comment /\* is not closed"),
+    ("digraph { a [label=@] }", "unexpected character '@': put text with other characters in quotes"),
+    ("digraph { a [=x] }", "expected a name or value, found '='"),
+    ("digraph { a } digraph { b }", "another graph begins here: keep one graph a file"),
+])  # fmt: skip
 def test_broken_text_is_named_with_its_line(text, message):
     with pytest.raises(InvalidMachine, match=message):
         parse(text)

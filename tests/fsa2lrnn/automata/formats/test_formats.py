@@ -62,24 +62,21 @@ def test_a_source_that_accepts_no_word_or_every_word_is_reported(tmp_path):
     assert not read_source("regex:[ab]*", alphabet="abc").accepts("c")
 
 
-@pytest.mark.parametrize(
-    ("source", "options", "message"),
-    [
-        ("machine.xyz", {}, rf"'machine\.xyz' cannot be read, its kind is not known: {KNOWN}"),
-        ("(ab)*", {}, r"^\(ab\)\*: no such file; did you mean regex:\(ab\)\*\?$"),
-        ("mod_arith(5)", {}, r"^mod_arith\(5\): no such file; did you mean task:mod_arith\(5\)\?$"),
-        ("ab" * 50_000 + "*", {}, r"^a[ab]+…\(99,801 characters\)…[ab]+\*: no such file; did you mean regex:a.*\*\?$"),
-        ("regex:a\udcffb", {}, r"regex 'regex:a\\udcffb' is not UTF-8 \('\\udcff' at position 8\): write it in that"),
-        ("task:sum_mod\ud800", {}, r"task 'task:sum_mod\\ud800' is not UTF-8"),
-        ("nowhere.dot", {}, "no such file: nowhere.dot"),
-        ("x" * 5000 + ".dot", {}, "cannot be read .*: check the path"),
-        ("\0.dot", {}, "no such file|cannot be read"),
-        ("regex:a", {"completion": "sink"}, "completion='sink': no transition can be missing in regex, leave it out"),
-        ("regex:a", {"alphabt": "a"}, "option 'alphabt' is not known to the reader of regex: it takes alphabet"),
-        ("m.json", {"kind": "moore"}, "option 'kind' is not known to the reader of JSON: it takes no options"),
-        ("task:nothing_like_it", {}, "nothing_like_it"),
-    ],
-)
+@pytest.mark.parametrize(("source", "options", "message"), [
+    ("machine.xyz", {}, rf"'machine\.xyz' cannot be read, its kind is not known: {KNOWN}"),
+    ("(ab)*", {}, r"^\(ab\)\*: no such file; did you mean regex:\(ab\)\*\?$"),
+    ("mod_arith(5)", {}, r"^mod_arith\(5\): no such file; did you mean task:mod_arith\(5\)\?$"),
+    ("ab" * 50_000 + "*", {}, r"^a[ab]+…\(99,801 characters\)…[ab]+\*: no such file; did you mean regex:a.*\*\?$"),
+    ("regex:a\udcffb", {}, r"regex 'regex:a\\udcffb' is not UTF-8 \('\\udcff' at position 8\): write it in that"),
+    ("task:sum_mod\ud800", {}, r"task 'task:sum_mod\\ud800' is not UTF-8"),
+    ("nowhere.dot", {}, "no such file: nowhere.dot"),
+    ("x" * 5000 + ".dot", {}, "cannot be read .*: check the path"),
+    ("\0.dot", {}, "no such file|cannot be read"),
+    ("regex:a", {"completion": "sink"}, "completion='sink': no transition can be missing in regex, leave it out"),
+    ("regex:a", {"alphabt": "a"}, "option 'alphabt' is not known to the reader of regex: it takes alphabet"),
+    ("m.json", {"kind": "moore"}, "option 'kind' is not known to the reader of JSON: it takes no options"),
+    ("task:nothing_like_it", {}, "nothing_like_it"),
+])  # fmt: skip
 def test_sources_that_are_not_understood(source, options, message):
     with pytest.raises(Fsa2LrnnError, match=message):
         read_source(source, **options)
@@ -185,31 +182,28 @@ def test_the_language_is_that_of_python_on_the_common_syntax(expression):
         assert machine.accepts(word) == bool(python.fullmatch(word)), (expression, word)
 
 
-@pytest.mark.parametrize(
-    ("expression", "alphabet", "accepted", "rejected"),
-    [
-        ("(a|b)*a&b(a|b)*", None, ["ba", "bba"], ["", "a", "ab"]),
-        ("ab^c", None, ["abc", "acb", "cab"], ["ab", "bac", "c"]),
-        (r"\d+", None, ["0", "2024"], [""]),
-        (r"\d+", "01", ["0", "11"], [""]),
-        (r"[a-c]\D", "abc1", ["aa", "cb"], ["a1", "1a"]),
-        ("a b", None, ["a b"], ["a", "b"]),
-        (r"\*\\\$", None, [r"*\$"], [r"\*"]),
-        (r"\x41b|\u00e9+|[\x42-\x44]|\101\0", None, ["Ab", "éé", "C", "A\0"], ["b", ""]),
-        (r"[\]a][]a][!-\]][\b]", None, ["]]!\b", "aa]\b"], ["aaa"]),
-        ("(?:ab)+(?#not read)|(?P<y>ab)c", None, ["abab", "abc"], ["", "ab" * 3 + "c"]),
-        (r"[\s\S]x|[\D1]yy|[^\S]z|[\W\d]w", None, ["xx", "1yy", "xyy", " z", "1w"], ["2yy", "xz", "xw"]),
-        (r"\w+|[\W]-", "é-1", ["é1", "--"], ["-", "1-"]),
-        ("a*?b+?|a{1,2}?|", None, ["aab", "b", "aa", "", "a"], ["aaa"]),
-        ("a\nb|.", None, ["a\nb", "\n"], ["ab"]),
-        ("(a|){0}b{,}", None, ["", "bb"], ["a"]),
-        (r"q=[0-9]\&p=[0-9]|2\^3", None, ["q=1&p=2", "2^3"], ["2", "3"]),
-        ("()", "a", [""], ["a"]),
-        ("", "a", [""], ["a"]),
-        ("a&b", None, [], ["", "a", "b", "ab"]),
-        ("(a&b)a", None, [], ["", "a", "aa"]),
-    ],
-)
+@pytest.mark.parametrize(("expression", "alphabet", "accepted", "rejected"), [
+    ("(a|b)*a&b(a|b)*", None, ["ba", "bba"], ["", "a", "ab"]),
+    ("ab^c", None, ["abc", "acb", "cab"], ["ab", "bac", "c"]),
+    (r"\d+", None, ["0", "2024"], [""]),
+    (r"\d+", "01", ["0", "11"], [""]),
+    (r"[a-c]\D", "abc1", ["aa", "cb"], ["a1", "1a"]),
+    ("a b", None, ["a b"], ["a", "b"]),
+    (r"\*\\\$", None, [r"*\$"], [r"\*"]),
+    (r"\x41b|\u00e9+|[\x42-\x44]|\101\0", None, ["Ab", "éé", "C", "A\0"], ["b", ""]),
+    (r"[\]a][]a][!-\]][\b]", None, ["]]!\b", "aa]\b"], ["aaa"]),
+    ("(?:ab)+(?#not read)|(?P<y>ab)c", None, ["abab", "abc"], ["", "ab" * 3 + "c"]),
+    (r"[\s\S]x|[\D1]yy|[^\S]z|[\W\d]w", None, ["xx", "1yy", "xyy", " z", "1w"], ["2yy", "xz", "xw"]),
+    (r"\w+|[\W]-", "é-1", ["é1", "--"], ["-", "1-"]),
+    ("a*?b+?|a{1,2}?|", None, ["aab", "b", "aa", "", "a"], ["aaa"]),
+    ("a\nb|.", None, ["a\nb", "\n"], ["ab"]),
+    ("(a|){0}b{,}", None, ["", "bb"], ["a"]),
+    (r"q=[0-9]\&p=[0-9]|2\^3", None, ["q=1&p=2", "2^3"], ["2", "3"]),
+    ("()", "a", [""], ["a"]),
+    ("", "a", [""], ["a"]),
+    ("a&b", None, [], ["", "a", "b", "ab"]),
+    ("(a&b)a", None, [], ["", "a", "aa"]),
+])  # fmt: skip
 def test_syntax_of_automata_lib(expression, alphabet, accepted, rejected):
     machine = from_regex(expression, alphabet)
     for word in accepted:
@@ -220,49 +214,46 @@ def test_syntax_of_automata_lib(expression, alphabet, accepted, rejected):
     assert from_regex("(01)*", alphabet=(1, 0)).alphabet == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("expression", "message"),
-    [
-        ("(ab", r"regex '\(ab': '\(' at position 1 is not closed: add \), or write \\\( for the letter"),
-        ("ab)", r"'\)' at position 3 closes no parenthesis"),
-        ("*a", r"'\*' at position 1 has nothing before it"),
-        ("a&|b", r"'&' at position 2 has nothing after it: write \(\) for no letter"),
-        ("^a$", r"2 problems\n.*'\$' at position 3 is not a letter: words are matched whole, so no anchor is needed"),
-        ("aε", r"'ε' at position 2 is not a letter: write \(\) for the empty word"),
-        ("a{2", r"'{' at position 2 is not a letter: it opens no counted repetition"),
-        ("[a", r"'\[' at position 1 is not a letter: it opens no class"),
-        ("a\\", "nothing follows that it could mark"),
-        ("a{3,1}", r"'\{3,1\}' at position 2 has its bounds reversed: write \{1,3\}"),
-        ("b[]a", r"'\[' at position 2 is not a letter: it opens no class"),
-        *(
-            (f"b{c}a", rf"'\[.*\]' at position 2 is not a class \(bad character range {c[1:-1]}")
-            for c in ("[a-Z]", "[z-a]")
-        ),
-        (r"[a-\d]", r"bad character range a-\\d"),
-        ("[[:alpha:]]", r"at position 1 may be a set operation or a POSIX class"),
-        ("[a&&b]", r"at position 1 may be a set operation"),
-        (r"\Aab\Z", r"2 problems\n.*'\\\\A' at position 1 is an anchor.*\n.*'\\\\Z' at position 5 is an anchor"),
-        (r"a\bb\B", r"'\\\\b' at position 2 is a word boundary.*\n.*'\\\\B' at position 5 is the opposite of a word"),
-        (r"(a|b)\1", r"'\\\\1' at position 6 is a back-reference"),
-        *((rf"a\{c}", rf"at position 2 is not an escape \(.*\\{c}") for c in ("Q", "h", "e", "c", "p", "x4", "777")),
-        (r"a\N", r"at position 2 is not an escape \(missing {\)"),
-        (r"\ud800", "names half a character"),
-        ("a(?=b)", r"'\(\?=' at position 2 is look-ahead"),
-        ("(?<!a)b", r"'\(\?<!' at position 1 is look-behind"),
-        ("(?i)a", r"'\(\?i' at position 1 is a flag or an unknown group: leave it out, write \[aA\] for both cases"),
-        ("(?>a)", "an atomic group"),
-        ("(a)?(?(1)b|c)", r"'\(\?\(1\)' at position 5 is a conditional group"),
-        ("(?P<n>a)(?P=n)", r"at position 9 is a back-reference"),
-        ("(?P<n>a)(?P<n>b)", r"at position 9 has no valid name, or that of another group"),
-        ("a(?#b", r"at position 2 is a comment without its end"),
-        ("a*+", r"'\*\+' at position 2 is possessive"),
-        ("a**", r"'\*' at position 3 repeats a repetition: put '\*' at position 2 and what it repeats in parentheses"),
-        ("a{1, 2}", r"'{' at position 2 is not a letter: it opens no counted"),
-        ("[^a]", r"'\[\^a\]' at position 1 stands for no letter: give the alphabet, which is \('a',\) here"),
-        ("", "the alphabet is empty"),
-        ("a" * (regex_module.MAX_LENGTH - 1) + ")", "^.{,400}$"),  # long expressions are cut in messages
-    ],
-)
+@pytest.mark.parametrize(("expression", "message"), [
+    ("(ab", r"regex '\(ab': '\(' at position 1 is not closed: add \), or write \\\( for the letter"),
+    ("ab)", r"'\)' at position 3 closes no parenthesis"),
+    ("*a", r"'\*' at position 1 has nothing before it"),
+    ("a&|b", r"'&' at position 2 has nothing after it: write \(\) for no letter"),
+    ("^a$", r"2 problems\n.*'\$' at position 3 is not a letter: words are matched whole, so no anchor is needed"),
+    ("aε", r"'ε' at position 2 is not a letter: write \(\) for the empty word"),
+    ("a{2", r"'{' at position 2 is not a letter: it opens no counted repetition"),
+    ("[a", r"'\[' at position 1 is not a letter: it opens no class"),
+    ("a\\", "nothing follows that it could mark"),
+    ("a{3,1}", r"'\{3,1\}' at position 2 has its bounds reversed: write \{1,3\}"),
+    ("b[]a", r"'\[' at position 2 is not a letter: it opens no class"),
+    *(
+        (f"b{c}a", rf"'\[.*\]' at position 2 is not a class \(bad character range {c[1:-1]}")
+        for c in ("[a-Z]", "[z-a]")
+    ),
+    (r"[a-\d]", r"bad character range a-\\d"),
+    ("[[:alpha:]]", r"at position 1 may be a set operation or a POSIX class"),
+    ("[a&&b]", r"at position 1 may be a set operation"),
+    (r"\Aab\Z", r"2 problems\n.*'\\\\A' at position 1 is an anchor.*\n.*'\\\\Z' at position 5 is an anchor"),
+    (r"a\bb\B", r"'\\\\b' at position 2 is a word boundary.*\n.*'\\\\B' at position 5 is the opposite of a word"),
+    (r"(a|b)\1", r"'\\\\1' at position 6 is a back-reference"),
+    *((rf"a\{c}", rf"at position 2 is not an escape \(.*\\{c}") for c in ("Q", "h", "e", "c", "p", "x4", "777")),
+    (r"a\N", r"at position 2 is not an escape \(missing {\)"),
+    (r"\ud800", "names half a character"),
+    ("a(?=b)", r"'\(\?=' at position 2 is look-ahead"),
+    ("(?<!a)b", r"'\(\?<!' at position 1 is look-behind"),
+    ("(?i)a", r"'\(\?i' at position 1 is a flag or an unknown group: leave it out, write \[aA\] for both cases"),
+    ("(?>a)", "an atomic group"),
+    ("(a)?(?(1)b|c)", r"'\(\?\(1\)' at position 5 is a conditional group"),
+    ("(?P<n>a)(?P=n)", r"at position 9 is a back-reference"),
+    ("(?P<n>a)(?P<n>b)", r"at position 9 has no valid name, or that of another group"),
+    ("a(?#b", r"at position 2 is a comment without its end"),
+    ("a*+", r"'\*\+' at position 2 is possessive"),
+    ("a**", r"'\*' at position 3 repeats a repetition: put '\*' at position 2 and what it repeats in parentheses"),
+    ("a{1, 2}", r"'{' at position 2 is not a letter: it opens no counted"),
+    ("[^a]", r"'\[\^a\]' at position 1 stands for no letter: give the alphabet, which is \('a',\) here"),
+    ("", "the alphabet is empty"),
+    ("a" * (regex_module.MAX_LENGTH - 1) + ")", "^.{,400}$"),  # long expressions are cut in messages
+])  # fmt: skip
 def test_a_regex_that_does_not_parse_names_the_place_and_the_remedy(expression, message):
     with pytest.raises(InvalidMachine, match=message):
         from_regex(expression)
@@ -277,19 +268,11 @@ def test_the_alphabet_has_to_suit_the_expression():
         from_regex("1", alphabet=(1, "1"))
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "((a{99}){99}){99}",
-        "(a{9999}){0}" * 1600,
-        "".join(f"[^{chr(0x4E00 + i)}]" for i in range(600)),
-        ".{1,5000}[一-七]|[㐀-䀀]",
-        "((((a*){40}^b*){40})^c*){40}",
-        "a" * 30_000,
-        "a{999999999}",
-        "a{" + "9" * 5000 + "}",
-    ],
-)
+@pytest.mark.parametrize("expression", [
+    "((a{99}){99}){99}", "(a{9999}){0}" * 1600, "".join(f"[^{chr(0x4E00 + i)}]" for i in range(600)),
+    ".{1,5000}[一-七]|[㐀-䀀]", "((((a*){40}^b*){40})^c*){40}", "a" * 30_000, "a{999999999}",
+    "a{" + "9" * 5000 + "}",
+])  # fmt: skip
 def test_blow_up_is_refused_before_it_happens(expression):
     with pytest.raises(BudgetExceeded, match=r"states|letters|characters"):
         from_regex(expression)
@@ -316,10 +299,8 @@ def test_intersection_and_shuffle_are_those_of_the_languages(left, right):
         sides = ([[c for c, x in zip(word, pick, strict=True) if x is side] for side in (True, False)]
                  for pick in product((True, False), repeat=len(word)))  # fmt: skip
         assert shuffle.accepts(word) == any(first.accepts(x) and second.accepts(y) for x, y in sides), (
-            left,
-            right,
-            word,
-        )
+            left, right, word,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("expression", ["[\x21-\U0010ffff]", "a[^b\\n-\\\U0010ffff]*", "[a-c\x00-\ud7ff]{2}"])

@@ -31,29 +31,26 @@ def acceptor(states, starts, edges, **more) -> LabelledGraph:
     )
 
 
-@pytest.mark.parametrize(
-    ("graph", "message"),
-    [
-        (acceptor(["p"], [], ["p a p"]), "the graph: no state is marked as start: mark one state as start"),
-        (acceptor([], [], []), "the graph: there are no states"),
-        (acceptor(["p", "p"], ["p"], ["p a p"]), "line 2: state 'p' is defined twice, first in line 1: rename"),
-        (acceptor(["p"], ["q"], ["p a p"]), "line 2: the start 'q' is not a state of the file"),
-        (acceptor(["p"], ["p"], ["p a q"]), "line 3: an edge goes to 'q', which is not a state"),
-        (acceptor(["p"], ["p"], ["q a p"]), "line 3: an edge goes from 'q', which is not a state"),
-        (acceptor(["p"], ["p"], []), "the alphabet is empty: a machine needs at least one transition or declared"),
-        (acceptor(["p"], ["p"], ["p a p"], alphabet=("b",)), "line 3: letter 'a' is not in the declared alphabet"),
-        (acceptor(["p"], ["p"], [], alphabet=("b", "b")), "letter 'b' stands twice in the alphabet"),
-        (acceptor(["p", "q+"], ["p"], ["p a p"]), r"line 2: accepting states \{q\} cannot be reached from start p: "),
-        (acceptor(["p"], ["p"], ["p a p x"]), "line 3: an edge of an acceptor has the output 'x'"),
-        (acceptor(["p"], ["p"], ["p a p"], kind="moore"), "line 1: state 'p' has no output"),
-        (acceptor(["p"], ["p"], ["p a p"], kind="mealy"), "line 3: the edge from 'p' on 'a' has no output"),
-        (acceptor(["p"], ["p", "p"], ["p a p x"], kind="mealy"), r"line 3: 2 start states \('p', 'p'\): keep one"),
-        (
-            acceptor(["p", "q"], ["p"], ["p a p x", "p a q x"], kind="mealy"),
-            r"line 5: two edges leave 'p' on 'a' \(the other stands in line 4\): a Mealy machine is deterministic",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("graph", "message"), [
+    (acceptor(["p"], [], ["p a p"]), "the graph: no state is marked as start: mark one state as start"),
+    (acceptor([], [], []), "the graph: there are no states"),
+    (acceptor(["p", "p"], ["p"], ["p a p"]), "line 2: state 'p' is defined twice, first in line 1: rename"),
+    (acceptor(["p"], ["q"], ["p a p"]), "line 2: the start 'q' is not a state of the file"),
+    (acceptor(["p"], ["p"], ["p a q"]), "line 3: an edge goes to 'q', which is not a state"),
+    (acceptor(["p"], ["p"], ["q a p"]), "line 3: an edge goes from 'q', which is not a state"),
+    (acceptor(["p"], ["p"], []), "the alphabet is empty: a machine needs at least one transition or declared"),
+    (acceptor(["p"], ["p"], ["p a p"], alphabet=("b",)), "line 3: letter 'a' is not in the declared alphabet"),
+    (acceptor(["p"], ["p"], [], alphabet=("b", "b")), "letter 'b' stands twice in the alphabet"),
+    (acceptor(["p", "q+"], ["p"], ["p a p"]), r"line 2: accepting states \{q\} cannot be reached from start p: "),
+    (acceptor(["p"], ["p"], ["p a p x"]), "line 3: an edge of an acceptor has the output 'x'"),
+    (acceptor(["p"], ["p"], ["p a p"], kind="moore"), "line 1: state 'p' has no output"),
+    (acceptor(["p"], ["p"], ["p a p"], kind="mealy"), "line 3: the edge from 'p' on 'a' has no output"),
+    (acceptor(["p"], ["p", "p"], ["p a p x"], kind="mealy"), r"line 3: 2 start states \('p', 'p'\): keep one"),
+    (
+        acceptor(["p", "q"], ["p"], ["p a p x", "p a q x"], kind="mealy"),
+        r"line 5: two edges leave 'p' on 'a' \(the other stands in line 4\): a Mealy machine is deterministic",
+    ),
+])  # fmt: skip
 def test_each_fault_names_value_line_and_remedy(graph, message):
     with pytest.raises(InvalidMachine, match=message):
         to_machine(graph)
@@ -125,11 +122,9 @@ def test_a_mealy_machine_answers_as_its_moore_machine(data):
 
 
 PARTIAL = LabelledGraph(
-    "acceptor",
-    (State("p", "p"), State("q", "q", accepting=True)),
-    (("p", None),),
+    "acceptor", (State("p", "p"), State("q", "q", accepting=True)), (("p", None),),
     (Edge("p", "a", "q"), Edge("q", "b", "p")),
-)
+)  # fmt: skip
 PARTIAL_NFA = LabelledGraph(PARTIAL.kind, PARTIAL.states, PARTIAL.starts, (*PARTIAL.edges, Edge("p", "a", "p")))
 
 
@@ -213,18 +208,15 @@ ONE = to_automata(MooreMachine([[0, 1]], [False, True], alphabet="a"))
 EMPTY = DFA(states={0}, input_symbols=set(), transitions={0: {}}, initial_state=0, final_states={0})
 
 
-@pytest.mark.parametrize(
-    ("convert", "message"),
-    [
-        (lambda: from_automata(object()), "object is not a finite automaton of automata-lib: give a DFA, an NFA or"),
-        (lambda: from_automata(ONE), r"the DFA: accepting states \{1\} cannot be reached from start 0"),
-        (lambda: from_automata(ONE, alphabet="b"), r"\('b',\) is not a permutation of the input symbols \('a',\)"),
-        (lambda: from_automata(EMPTY), "the DFA: the alphabet is empty"),
-        (lambda: to_automata(MooreMachine([[0]], ["x"])), r"accepts or rejects, this machine has other outputs"),
-        (lambda: to_automata(MooreMachine([[0], [0]], [True], alphabet=(0, "0"))), "are both written '0', and"),
-        (lambda: to_automata(MooreMachine([[0]], [True], alphabet=("",))), "written as nothing, .* reads as epsilon"),
-    ],
-)
+@pytest.mark.parametrize(("convert", "message"), [
+    (lambda: from_automata(object()), "object is not a finite automaton of automata-lib: give a DFA, an NFA or"),
+    (lambda: from_automata(ONE), r"the DFA: accepting states \{1\} cannot be reached from start 0"),
+    (lambda: from_automata(ONE, alphabet="b"), r"\('b',\) is not a permutation of the input symbols \('a',\)"),
+    (lambda: from_automata(EMPTY), "the DFA: the alphabet is empty"),
+    (lambda: to_automata(MooreMachine([[0]], ["x"])), r"accepts or rejects, this machine has other outputs"),
+    (lambda: to_automata(MooreMachine([[0], [0]], [True], alphabet=(0, "0"))), "are both written '0', and"),
+    (lambda: to_automata(MooreMachine([[0]], [True], alphabet=("",))), "written as nothing, .* reads as epsilon"),
+])  # fmt: skip
 def test_what_one_of_the_two_has_not_is_refused(convert, message):
     with pytest.raises((InvalidMachine, UnsupportedFormat), match=message):
         convert()
@@ -254,6 +246,8 @@ def test_acceptors_of_networkx_mealy_machines_and_faults():
     assert from_networkx(graph).transduce("aa") == [True, True]
     with pytest.raises(InvalidMachine, match=r"the networkx graph: 2 problems\n.*no letter: give it the attribute"):
         from_networkx(drawn(("p", "q", {}), ("p", "q", {"letter": 0})))
+    with pytest.raises(InvalidMachine, match="letter '\"a\"' is in quotes, which networkx leaves"):  # networkx#2832
+        from_networkx(drawn(("p", "p", {"label": '"a"'}), p={"start": True}))
     with pytest.raises(InvalidMachine, match="no state is marked as start: give one node the attribute start=True, or"):
         from_networkx(drawn(("p", "q", {"letter": 0})))
     with pytest.raises(InvalidMachine, match="the start 'r' is not a state"):

@@ -66,31 +66,28 @@ def from_words(word: str) -> MooreMachine:
     return MooreMachine(machine.delta, machine.outputs, machine.start, word.split())
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        ("0 1 a\n1 2.5\n", {}, "line 2: weight '2.5': a machine accepts or not, without weights"),
-        ("0 1 a b 0.5\n", {}, "line 1: weight '0.5'"),
-        ("0 1 a b 0 7\n", {}, "line 1: 6 fields, an arc has three to five and a final state one or two"),
-        ("0 1 a\n0 1 b x\n", {}, "line 2: weight 'x'"),
-        ("0 1 a\n", {"acceptor": False}, "line 1: an arc of a transducer has no output"),
-        ("0 0 a x\n0 0 a y\n", {}, "line 2: two edges leave '0' on 'a'"),
-        ("0 0 a <eps>\n", {}, "an arc writes no output .0 is epsilon unless a table names it.: a Mealy machine"),
-        ("0 0 <eps> x\n", {}, "line 1: an edge of a Mealy machine reads no letter"),
-        ("0 1 a x\n1 0 a x\n0\n", {}, "line 1: state 1 is not final, others are: a Mealy machine answers every word"),
-        ("0 1 c\n1\n", {"isymbols": SYMBOLS_AB}, "line 1: letter 'c' is not in the symbol table: add it there"),
-        ("0 1 a x\n", {"osymbols": SYMBOLS_AB}, "line 1: output 'x' is not in the symbol table"),
-        ("0 1 a\n", {"isymbols": "a\n"}, "line 1 of the letter table is 'a': expected a symbol and its number"),
-        ("0 1 a\n", {"isymbols": "a 1\na 2\n"}, "line 2 of the letter table repeats 'a' or its number"),
-    ],
-)
+@pytest.mark.parametrize(("text", "options", "message"), [
+    ("0 1 a\n1 2.5\n", {}, "line 2: weight '2.5': a machine accepts or not, without weights"),
+    ("0 1 a b 0.5\n", {}, "line 1: weight '0.5'"),
+    ("0 1 a b 0 7\n", {}, "line 1: 6 fields, an arc has three to five and a final state one or two"),
+    ("0 1 a\n0 1 b x\n", {}, "line 2: weight 'x'"),
+    ("0 1 a\n", {"acceptor": False}, "line 1: an arc of a transducer has no output"),
+    ("0 0 a x\n0 0 a y\n", {}, "line 2: two edges leave '0' on 'a'"),
+    ("0 0 a <eps>\n", {}, "an arc writes no output .0 is epsilon unless a table names it.: a Mealy machine"),
+    ("0 0 <eps> x\n", {}, "line 1: an edge of a Mealy machine reads no letter"),
+    ("0 1 a x\n1 0 a x\n0\n", {}, "line 1: state 1 is not final, others are: a Mealy machine answers every word"),
+    ("0 1 c\n1\n", {"isymbols": SYMBOLS_AB}, "line 1: letter 'c' is not in the symbol table: add it there"),
+    ("0 1 a x\n", {"osymbols": SYMBOLS_AB}, "line 1: output 'x' is not in the symbol table"),
+    ("0 1 a\n", {"isymbols": "a\n"}, "line 1 of the letter table is 'a': expected a symbol and its number"),
+    ("0 1 a\n", {"isymbols": "a 1\na 2\n"}, "line 2 of the letter table repeats 'a' or its number"),
+])  # fmt: skip
 def test_faults_of_openfst_are_named_with_their_line(text, options, message):
     with pytest.raises(InvalidMachine, match=message):
         from_openfst(text, **options)
 
 
 BITS = ".i 2\n.o 1\n"
-CIRCUIT = BITS + ".p 5\n.s 3\n.r b # reset\n0- a b 1\n11 a c -\n10 a a 0\n-- b a 1\n-- * a 1\n.e\nnot read"
+CIRCUIT = BITS + ".p 5\n.s 3\n.r b # reset\n0- a b 1\n11 a c 1\n10 a a 0\n-- b a 1\n-- * a 1\n.e\n# end"
 
 
 def test_the_machine_does_what_the_rows_say():
@@ -122,23 +119,24 @@ def test_kiss2_rows_any_state_and_bounded_sizes(tmp_path):
         from_kiss2(".i 16\n.o 1\n" + rows)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (CIRCUIT, "two edges leave 'a' on '00'"),
-        (BITS + ".p 2\n-- a a 1\n", r"\.p says 2 rows, the file has 1: was it cut off"),
-        (BITS + ".s 2\n-- a a 1\n", r"\.s says 2 states, the file has 1"),
-        (BITS + "-- a a 1\n0 a a 1\n", "line 4: input '0' is not 2 of the characters"),
-        (BITS + "-- a a 12\n", "line 3: output '12' is not 1 of the characters"),
-        (BITS + ".r z\n-- a a 1\n", "line 3: the start 'z' is not a state of the file"),
-        (BITS + "-- a a\n", "line 3: 3 fields, a row has input"),
-        (BITS + ".gate\n-- a a 1\n", r"line 3: '\.gate' is not known: remove the line"),
-        (BITS, "there are no rows"),
-        (".i x\n0 a a 1\n", r"line 1: \.i takes one whole number"),
-        ("0 a a 1\n", r"add '\.i N' and '\.o N'"),
-        (BITS + "-- * * 1\n", "there are no states"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    (CIRCUIT, "two edges leave 'a' on '00'"),
+    (BITS + ".p 2\n-- a a 1\n", r"\.p says 2 rows, the file has 1: was it cut off"),
+    (BITS + ".s 2\n-- a a 1\n", r"\.s says 2 states, the file has 1"),
+    (BITS + "-- a a 1\n0 a a 1\n", "line 4: input '0' is not 2 of the characters"),
+    (BITS + "-- a a 12\n", "line 3: output '12' is not 1 of the characters"),
+    (BITS + ".r z\n-- a a 1\n", "line 3: the start 'z' is not a state of the file"),
+    (BITS + "-- a a\n", "line 3: 3 fields, a row has input"),
+    (BITS + ".gate\n-- a a 1\n", r"line 3: '\.gate' is not known: remove the line"),
+    (BITS, "there are no rows"),
+    (".i x\n0 a a 1\n", r"line 1: \.i takes one whole number"),
+    ("0 a a 1\n", r"add '\.i N' and '\.o N'"),
+    (BITS + "-- * * 1\n", "there are no states"),
+    (BITS + "-- a a -\n", "line 3: output '-' has '-', any value: write 0 or 1 there"),
+    (BITS + "-- a a 1\n.e\n-- b a 1\n", "line 5: stands after the end of the rows in line 4"),
+    (BITS + ".o 1\n-- a a 1\n", r"line 3: a second \.o: keep one"),
+    (BITS + ".r a\n.r b\n-- a b 1\n-- b b 1\n", r"line 4: a second \.r: keep one"),
+])  # fmt: skip
 def test_faults_of_kiss2_are_named_with_their_line(text, message):
     with pytest.raises(InvalidMachine, match=message):
         from_kiss2(text)
@@ -168,42 +166,36 @@ def broken(**changes) -> str:
     return json.dumps({name: value for name, value in {**GOOD, **changes}.items() if value != "remove"})
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (broken(delta="remove"), '"delta" is missing: add it'),
-        (broken(colour="red"), "'colour' is not known: remove it"),
-        (broken(delta=[[1, 2], [0, 1]]), r"delta\[0, 1\] = 2, but states run 0..1"),
-        (broken(delta=[[1, [0, 1]], [0, 1]]), "is not one state|rows of delta have the lengths"),
-        (broken(delta=[[1], [0, 1]]), r"the rows of delta have the lengths \[1, 2\]"),
-        (broken(delta=7), '"delta" is not a list of lists'),
-        (broken(alphabet="ab"), '"alphabet" is not a list'),
-        (broken(alphabet=["a", {"set": []}]), r"\"alphabet\"\[1\]: {'set': \[\]} is not a symbol"),
-        (broken(alphabet=[], delta=[]), "the alphabet is empty"),
-        (broken(alphabet=["a", "a"]), "letter 'a' stands twice in the alphabet"),
-        (broken(start="0"), "start = '0', but states run 0..1: name one of them"),
-        (broken(labels=["x"]), "1 labels for 2 states"),
-        (to_json(MooreMachine([[0]], [True]))[:-20], "line 7, column .*: the file is truncated or not JSON"),
-        (broken(start=int("9" * 4300)), "but states run 0..1"),
-        (broken().replace(" 0,", " " + "9" * 5000 + ","), "holds a number of more than 4,300 digits"),
-        (broken(alphabet=["a", float("nan")]), "the JSON text: it holds NaN, which is not a number"),
-        (broken(delta=[[1, 0], [0, True]]), r"\"delta\"\[1\] holds true or false: give the number of a state"),
-        (broken(delta=[[1, 0], [0, 1.0]]), "1.0 is not one state"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    (broken(delta="remove"), '"delta" is missing: add it'),
+    (broken(colour="red"), "'colour' is not known: remove it"),
+    (broken(delta=[[1, 2], [0, 1]]), r"delta\[0, 1\] = 2, but states run 0..1"),
+    (broken(delta=[[1, [0, 1]], [0, 1]]), "is not one state|rows of delta have the lengths"),
+    (broken(delta=[[1], [0, 1]]), r"the rows of delta have the lengths \[1, 2\]"),
+    (broken(delta=7), '"delta" is not a list of lists'),
+    (broken(alphabet="ab"), '"alphabet" is not a list'),
+    (broken(alphabet=["a", {"set": []}]), r"\"alphabet\"\[1\]: {'set': \[\]} is not a symbol"),
+    (broken(alphabet=[], delta=[]), "the alphabet is empty"),
+    (broken(alphabet=["a", "a"]), "letter 'a' stands twice in the alphabet"),
+    (broken(start="0"), "start = '0', but states run 0..1: name one of them"),
+    (broken(labels=["x"]), "1 labels for 2 states"),
+    (to_json(MooreMachine([[0]], [True]))[:-20], "line 7, column .*: the file is truncated or not JSON"),
+    (broken(start=int("9" * 4300)), "but states run 0..1"),
+    (broken().replace(" 0,", " " + "9" * 5000 + ","), "holds a number of more than 4,300 digits"),
+    (broken(alphabet=["a", float("nan")]), "the JSON text: it holds NaN, which is not a number"),
+    (broken(delta=[[1, 0], [0, True]]), r"\"delta\"\[1\] holds true or false: give the number of a state"),
+    (broken(delta=[[1, 0], [0, 1.0]]), "1.0 is not one state"),
+])  # fmt: skip
 def test_faults_of_json_name_value_and_remedy(text, message):
     with pytest.raises(InvalidMachine, match=message):
         from_json(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        *((broken(version=version), r'"version" is .*, expected 1') for version in (None, "1", 0, True)),
-        (broken(version=2), "has format version 2, this fsa2lrnn reads up to 1: install a newer"),
-        *((text, "is JSON, but not a machine of ours") for text in ("[]", "{}", '"fsa2lrnn-machine"', "null")),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    *((broken(version=version), r'"version" is .*, expected 1') for version in (None, "1", 0, True)),
+    (broken(version=2), "has format version 2, this fsa2lrnn reads up to 1: install a newer"),
+    *((text, "is JSON, but not a machine of ours") for text in ("[]", "{}", '"fsa2lrnn-machine"', "null")),
+])  # fmt: skip
 def test_other_versions_and_other_json_are_refused(text, message):
     with pytest.raises(UnsupportedFormat, match=message):
         from_json(text)
@@ -259,52 +251,43 @@ def jff(body: str, kind: str = "fa") -> str:
 STATE = '<state id="0" name="q0"><x>1.0</x><y>1.0</y><initial/></state>\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ((DATA / "jflap_dfa.jff").read_text()[:400], "line 15: the XML is broken here .*: is the file truncated"),
-        (jff(STATE.replace("<initial/>", "")), "no state is marked as start: in JFLAP choose Initial for one state"),
-        (jff(STATE * 2), r"line 5: state '0' is defined twice, first in line 4"),
-        (jff(STATE + STATE.replace('"0"', '"1"')), "line 5: 2 states are <initial/>, JFLAP allows one"),
-        (jff(STATE + "<transition><from>0</from><to>7</to><read>a</read></transition>"), "line 5: an edge goes to '7'"),
-        (jff(STATE + "<transition><from>0</from><read>a</read></transition>"), "line 5: a <transition> has no <to>"),
-        (jff(STATE + "<state/>"), "line 5: a <state> has no id"),
-        ("<structure><type>fa</type>", "line 1: the XML is broken here"),
-        ("not XML", "line 1: the XML is broken here"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ((DATA / "jflap_dfa.jff").read_text()[:400], "line 15: the XML is broken here .*: is the file truncated"),
+    (jff(STATE.replace("<initial/>", "")), "no state is marked as start: in JFLAP choose Initial for one state"),
+    (jff(STATE * 2), r"line 5: state '0' is defined twice, first in line 4"),
+    (jff(STATE + STATE.replace('"0"', '"1"')), "line 5: 2 states are <initial/>, JFLAP allows one"),
+    (jff(STATE + "<transition><from>0</from><to>7</to><read>a</read></transition>"), "line 5: an edge goes to '7'"),
+    (jff(STATE + "<transition><from>0</from><read>a</read></transition>"), "line 5: a <transition> has no <to>"),
+    (jff(STATE + "<state/>"), "line 5: a <state> has no id"),
+    ("<structure><type>fa</type>", "line 1: the XML is broken here"),
+    ("not XML", "line 1: the XML is broken here"),
+])  # fmt: skip
 def test_faults_of_jflap_are_named_with_their_line(text, message):
     with pytest.raises(InvalidMachine, match=message):
         from_jflap(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (jff(STATE, "pda"), "a JFLAP file with type 'pda': those of finite automata"),
-        ("<structure/>", "a JFLAP file with no <type>"),
-        ("<html/>", "line 1: the outermost element is <html>, a JFLAP file has <structure>"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    (jff(STATE, "pda"), "a JFLAP file with type 'pda': those of finite automata"),
+    ("<structure/>", "a JFLAP file with no <type>"),
+    ("<html/>", "line 1: the outermost element is <html>, a JFLAP file has <structure>"),
+])  # fmt: skip
 def test_other_files_of_jflap_and_other_xml_are_refused(text, message):
     with pytest.raises(UnsupportedFormat, match=message):
         from_jflap(text)
 
 
-@pytest.mark.parametrize(
-    ("write", "machine", "message"),
-    [
-        (to_openfst, MooreMachine([[0]], ["x"]), "a transducer writes nothing before the first letter, where this"),
-        (to_openfst, MooreMachine([[0]], [True], alphabet=["a b"]), "symbol 'a b' holds white space, or has another"),
-        (to_json, MooreMachine([[0]], [1j]), "symbol 1j of type complex cannot be written to JSON"),
-        (to_jflap, MooreMachine([[0, 0]], [1, "1"]), "two outputs are written alike"),
-        *(
-            (to_jflap, machine, "has control characters or white space at its ends")
-            for symbol in (" a", "a\n", "\x00", "\ud800")
-            for machine in (MooreMachine([[0]], [True], alphabet=[symbol]), MooreMachine([[0]], [symbol]))
-        ),
-    ],
-)
+@pytest.mark.parametrize(("write", "machine", "message"), [
+    (to_openfst, MooreMachine([[0]], ["x"]), "a transducer writes nothing before the first letter, where this"),
+    (to_openfst, MooreMachine([[0]], [True], alphabet=["a b"]), "symbol 'a b' holds white space, or has another"),
+    (to_json, MooreMachine([[0]], [1j]), "symbol 1j of type complex cannot be written to JSON"),
+    (to_jflap, MooreMachine([[0, 0]], [1, "1"]), "two outputs are written alike"),
+    *(
+        (to_jflap, machine, "has control characters or white space at its ends")
+        for symbol in (" a", "a\n", "\x00", "\ud800")
+        for machine in (MooreMachine([[0]], [True], alphabet=[symbol]), MooreMachine([[0]], [symbol]))
+    ),
+])  # fmt: skip
 def test_what_a_format_cannot_hold_is_refused(write, machine, message):
     with pytest.raises(UnsupportedFormat, match=message):
         write(machine)

@@ -33,9 +33,6 @@ class Brute:
     def r_trivial(self) -> bool:
         return self._trivial(lambda f: {then(f, x) for x in self.monoid})
 
-    def l_trivial(self) -> bool:
-        return self._trivial(lambda f: {then(x, f) for x in self.monoid})
-
     def j_trivial(self) -> bool:
         return self._trivial(lambda f: {then(then(x, f), y) for x in self.monoid for y in self.monoid})
 
@@ -113,17 +110,6 @@ def _check_witness(c, name) -> None:
         passes(words[0], states, run)
     elif name == "j_trivial":
         passes(words[0], states, run) if len(words) == 1 else equal_prefixes(*words, states, c, run)
-    elif name == "l_trivial":
-        if len(words) == 1:
-            turns(words[0], states, run)
-        elif len(words) == 2:
-            equal_prefixes(*words, states, c, run)
-        else:
-            (u, v, x, y), (q, r, s) = words, states
-            assert (run(q, u), run(q, v)) == (r, s)
-            assert r != s
-            assert same(c, x + u, v, run)
-            assert same(c, y + v, u, run)
     elif name == "two_groups":
         (w,) = words
         assert len(states) & (len(states) - 1)

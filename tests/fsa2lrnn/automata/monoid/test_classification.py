@@ -2,6 +2,7 @@
 
 import json
 import math
+import operator
 import signal
 import time
 from collections import Counter
@@ -19,7 +20,7 @@ from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines, permutation_machines
 
-FACTS = ("group", "commutative", "aperiodic", "two_groups", "solvable", "r_trivial", "l_trivial", "j_trivial")
+FACTS = ("group", "commutative", "aperiodic", "two_groups", "solvable", "r_trivial", "j_trivial")
 compiling = settings(deadline=None)
 
 
@@ -93,8 +94,8 @@ def test_the_kinds_of_the_zoo_and_what_facts_imply(source, check_witness):
             check_witness(c, name)
     assert json.loads(json.dumps(c.to_json())) == c.to_json()
     value = {name: fact.value for name, fact in c.facts.items()}
-    assert value["j_trivial"] == (value["r_trivial"] and value["l_trivial"])
-    assert value["aperiodic"] or not (value["r_trivial"] or value["l_trivial"])
+    assert value["r_trivial"] or not value["j_trivial"]
+    assert value["aperiodic"] or not value["r_trivial"]
     assert value["two_groups"] or not value["aperiodic"]
     assert value["solvable"] or not value["two_groups"]
 
@@ -115,7 +116,7 @@ def test_names_of_states_and_unreachable_ones_do_not_matter(data):
 
 def test_a_capped_monoid_is_said_to_be_and_facts_are_told():
     c = classify(zoo.elevator(7), max_monoid=3)
-    undecided = ["monoid_size", "aperiodic", "two_groups", "solvable", "l_trivial"]
+    undecided = ["monoid_size", "aperiodic", "two_groups", "solvable"]
     assert [name for name, fact in c.facts.items() if fact.value is None] == undecided
     assert c.kind is None
     assert c.monoid_size.method == "capped at 3 elements of the monoid"
@@ -131,8 +132,7 @@ def test_a_capped_monoid_is_said_to_be_and_facts_are_told():
     assert rows["group"] == "no: '0' leads states 0 and 1 both to 0 (polynomial: whether every letter is a permutation)"
     machine = MooreMachine([[1, 0], [0, 0]], [False, True], alphabet=[("a", 1), None])
     facts = classify(machine).to_json()["facts"]
-    assert facts["aperiodic"]["witness"]["words"] == [[{"tuple": ["a", 1]}]]
-    assert facts["monoid_size"]["value"] == 4
+    assert (facts["aperiodic"]["witness"]["words"], facts["monoid_size"]["value"]) == ([[{"tuple": ["a", 1]}]], 4)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "10", None])
@@ -161,6 +161,19 @@ def test_steps_of_others_are_interrupted():
         forever()
     assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+def test_a_tick_within_numpy_is_not_replaced_by_another_error():
+    """Comparing structured arrays calls Python code from C, which makes a `TypeError` of what that code raises."""
+    rows = np.zeros(2, [("x", int), ("y", int)])
+
+    def forever():
+        while True:
+            operator.ne(rows, rows[:])
+
+    for _ in range(3):
+        with pytest.raises(OutOfTime), limited(Deadline(0.01)):
+            forever()
 
 
 def test_no_tick_ends_a_compiler_half_way():

@@ -179,14 +179,11 @@ def test_images_decide_as_the_monoid_does(brute, check_witness, data):
         check_witness(c, "aperiodic")
 
 
-@pytest.mark.parametrize(
-    ("rows", "solvable"),
-    [
-        ([[1, 2, 0, 3, 4, 0], [0, 1, 3, 4, 2, 0], [5, 5, 5, 5, 5, 5]], False),  # A₅ on five of six
-        ([[1, 2, 3, 4, 0, 0], [0, 2, 4, 1, 3, 0], [5, 5, 5, 5, 5, 0]], True),  # the affine group of five, order 20
-        ([[1, 2, 3, 4, 5, 0], [5, 4, 3, 2, 1, 0], [0, 0, 2, 2, 4, 4]], True),  # the dihedral group of six
-    ],
-)
+@pytest.mark.parametrize(("rows", "solvable"), [
+    ([[1, 2, 0, 3, 4, 0], [0, 1, 3, 4, 2, 0], [5, 5, 5, 5, 5, 5]], False),  # A₅ on five of six
+    ([[1, 2, 3, 4, 0, 0], [0, 2, 4, 1, 3, 0], [5, 5, 5, 5, 5, 0]], True),  # the affine group of five, order 20
+    ([[1, 2, 3, 4, 5, 0], [5, 4, 3, 2, 1, 0], [0, 0, 2, 2, 4, 4]], True),  # the dihedral group of six
+])  # fmt: skip
 def test_solvability_against_the_definition(brute, check_witness, rows, solvable):
     m = MooreMachine(rows, range(6), start=5)
     c = classify(m)

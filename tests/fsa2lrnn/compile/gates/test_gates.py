@@ -134,8 +134,7 @@ def test_sums_are_bounded_and_the_largest_counts_both_signs():
     with pytest.raises(NotExact, match="float64 is exact to 2"):
         gate(one * 2**23)
     gate = ReluGate(np.array([[3, -2]]), np.array([-1]), np.array([[2]]), np.array([-4]))
-    assert gate.largest_sum(np.array([[1, 1]])) == 6
-    assert gate.largest_sum(np.array([[2, 0]])) == 14
+    assert (gate.largest_sum(np.array([[1, 1]])), gate.largest_sum(np.array([[2, 0]]))) == (6, 14)
 
 
 @given(st.data())

@@ -45,12 +45,9 @@ def test_parts_and_readouts_fit_together():
 
 def tables(**change):
     parts = {
-        "A": np.array([[[[0, 1], [1, 0]]]]),
-        "v": np.zeros((1, 1, 2), int),
-        "x0": np.array([[1, 0]]),
-        "cell": np.array([0]),
-        "block_sizes": (2,),
-    }
+        "A": np.array([[[[0, 1], [1, 0]]]]), "v": np.zeros((1, 1, 2), int), "x0": np.array([[1, 0]]),
+        "cell": np.array([0]), "block_sizes": (2,),
+    }  # fmt: skip
     return DenseTables(**{**parts, **change})
 
 
@@ -61,42 +58,34 @@ def test_a_reset_is_allowed_beside_maps():
         layer.A[0] = 1
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"A": np.zeros((1, 1, 2, 3), int)}, r"A has shape \(1, 1, 2, 3\), but 1 cells and blocks of sizes \(2,\)"),
-        ({"block_sizes": ()}, "A has shape"),
-        ({"A": np.zeros((1, 1, 2, 2), int)}, r"head 0 of cell 0 is neither a map .* sum to \[0, 0\] and v to 0"),
-        (
-            {
-                "A": np.eye(2)[None, None].repeat(2, 1),
-                "v": np.zeros((1, 2, 2), int),
-                "x0": np.array([[1, 0], [1, 0]]),
-                "block_sizes": (2, 1),
-            },
-            "head 1 has entries outside its block of size 1: padding is zero",
-        ),
-        ({"A": np.array([[[[1, 1], [1, 0]]]])}, r"its columns sum to \[2, 1\]"),
-        ({"A": np.array([[[[2, 1], [-1, 0]]]])}, "neither a map"),
-        ({"v": np.array([[[1, 0]]])}, r"its columns sum to \[1, 1\] and v to 1"),
-        ({"x0": np.array([[1, 1]])}, r"x0 of head 0 is \[1, 1\]: it must be one-hot"),
-        ({"cell": np.array([1])}, r"cell = \[1\].*: give each letter one of the cells 0\.\.0"),
-        ({"cell": np.array([], int)}, "give each letter one of the cells"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"A": np.zeros((1, 1, 2, 3), int)}, r"A has shape \(1, 1, 2, 3\), but 1 cells and blocks of sizes \(2,\)"),
+    ({"block_sizes": ()}, "A has shape"),
+    ({"A": np.zeros((1, 1, 2, 2), int)}, r"head 0 of cell 0 is neither a map .* sum to \[0, 0\] and v to 0"),
+    (
+        {
+            "A": np.eye(2)[None, None].repeat(2, 1), "v": np.zeros((1, 2, 2), int),
+            "x0": np.array([[1, 0], [1, 0]]), "block_sizes": (2, 1),
+        },
+        "head 1 has entries outside its block of size 1: padding is zero",
+    ),
+    ({"A": np.array([[[[1, 1], [1, 0]]]])}, r"its columns sum to \[2, 1\]"),
+    ({"A": np.array([[[[2, 1], [-1, 0]]]])}, "neither a map"),
+    ({"v": np.array([[[1, 0]]])}, r"its columns sum to \[1, 1\] and v to 1"),
+    ({"x0": np.array([[1, 1]])}, r"x0 of head 0 is \[1, 1\]: it must be one-hot"),
+    ({"cell": np.array([1])}, r"cell = \[1\].*: give each letter one of the cells 0\.\.0"),
+    ({"cell": np.array([], int)}, "give each letter one of the cells"),
+])  # fmt: skip
 def test_a_broken_invariant_is_named(change, message):
     with pytest.raises(InvalidMachine, match=message):
         tables(**change)
 
 
-@pytest.mark.parametrize(
-    ("table", "start", "message"),
-    [
-        ([[0, 2]], 0, r"entries outside 0\.\.1"),
-        ([[0, -1]], 0, "entries outside"),
-        ([[0, 1]], 2, "start = 2, but the block"),
-    ],
-)
+@pytest.mark.parametrize(("table", "start", "message"), [
+    ([[0, 2]], 0, r"entries outside 0\.\.1"),
+    ([[0, -1]], 0, "entries outside"),
+    ([[0, 1]], 2, "start = 2, but the block"),
+])  # fmt: skip
 def test_index_tables_check_themselves(table, start, message):
     with pytest.raises(InvalidMachine, match=message):
         IndexTables(np.array(table), start, np.array([0]))
@@ -183,25 +172,20 @@ def test_sizes_of_a_stack_and_states_that_grow_beyond_float64():
         stack.step(x)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"value": constant(3, [0, 0])}, "widths of A and v"),
-        ({"transition": constant(2, [0] * 7)}, "widths of A and v"),
-        ({"x0": np.zeros((2, 1), int)}, "widths of A and v"),
-        ({"block_sizes": (2, 0)}, "widths of A and v"),
-        ({"transition": constant(2, [1, 0, 0, 1, 0, 1, 0, 0])}, "a gate writes outside blocks of sizes"),
-        ({"value": constant(2, [1, 0, 0, 1])}, "a gate writes outside blocks of sizes"),
-        ({"x0": np.array([[1, 0], [0, 1]])}, "x0 has entries outside blocks of sizes"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"value": constant(3, [0, 0])}, "widths of A and v"),
+    ({"transition": constant(2, [0] * 7)}, "widths of A and v"),
+    ({"x0": np.zeros((2, 1), int)}, "widths of A and v"),
+    ({"block_sizes": (2, 0)}, "widths of A and v"),
+    ({"transition": constant(2, [1, 0, 0, 1, 0, 1, 0, 0])}, "a gate writes outside blocks of sizes"),
+    ({"value": constant(2, [1, 0, 0, 1])}, "a gate writes outside blocks of sizes"),
+    ({"x0": np.array([[1, 0], [0, 1]])}, "x0 has entries outside blocks of sizes"),
+])  # fmt: skip
 def test_a_layer_checks_itself(change, message):
     parts = {
-        "transition": constant(2, [1, 0, 0, 1, 1, 0, 0, 0]),
-        "value": constant(2, [0, 0, 1, 0]),
-        "x0": np.array([[1, 0], [1, 0]]),
-        "block_sizes": (2, 1),
-    }
+        "transition": constant(2, [1, 0, 0, 1, 1, 0, 0, 0]), "value": constant(2, [0, 0, 1, 0]),
+        "x0": np.array([[1, 0], [1, 0]]), "block_sizes": (2, 1),
+    }  # fmt: skip
     GatedLayer(**parts)
     with pytest.raises(InvalidMachine, match=message):
         GatedLayer(**{**parts, **change})
@@ -210,16 +194,13 @@ def test_a_layer_checks_itself(change, message):
 LOOKING = ReluGate(np.array([[0, 0, 1, 0]]), np.array([0]), np.array([[1]]), np.array([0]))
 
 
-@pytest.mark.parametrize(
-    ("cell", "layers", "token_shift", "message"),
-    [
-        ([0], (), False, "at least one layer"),
-        ([2], (channel(2),), False, r"give each letter one of the cells 0\.\.1"),
-        ([0], (channel(2), channel(4)), False, "layer 1 sees 4 entries, but 2 cells and 1 entries of lower states are"),
-        ([0], (channel(4), channel(3)), True, "twice for the token shift, are there"),
-        ([0, 1], (GatedLayer(LOOKING, constant(4, [0]), np.array([[1]]), (1,)),), True, "looks at the letter before"),
-    ],
-)
+@pytest.mark.parametrize(("cell", "layers", "token_shift", "message"), [
+    ([0], (), False, "at least one layer"),
+    ([2], (channel(2),), False, r"give each letter one of the cells 0\.\.1"),
+    ([0], (channel(2), channel(4)), False, "layer 1 sees 4 entries, but 2 cells and 1 entries of lower states are"),
+    ([0], (channel(4), channel(3)), True, "twice for the token shift, are there"),
+    ([0, 1], (GatedLayer(LOOKING, constant(4, [0]), np.array([[1]]), (1,)),), True, "looks at the letter before"),
+])  # fmt: skip
 def test_a_stack_checks_itself(cell, layers, token_shift, message):
     with pytest.raises(InvalidMachine, match=message):
         GatedStack(np.array(cell), layers, token_shift)

@@ -34,14 +34,10 @@ KNOWN = {
     "all_maps(4)": (3, 3, 3, (None, None)),
 }
 LARGE = {
-    "mod_arith(5)": (10, 20, 40),
-    "mod_arith(5, completion=eager)": (11, 22, 44),
-    "mod_arith(5, completion=register)": (5, 10, 20),
-    "dyck(2,3)": (15, 15, 15),
-    "group(A5)": (3, 3, 4),
-    "group(Z60)": (1, 2, 4),
-    "group(S5)": (4, 4, 4),
-}
+    "mod_arith(5)": (10, 20, 40), "mod_arith(5, completion=eager)": (11, 22, 44),
+    "mod_arith(5, completion=register)": (5, 10, 20), "dyck(2,3)": (15, 15, 15), "group(A5)": (3, 3, 4),
+    "group(Z60)": (1, 2, 4), "group(S5)": (4, 4, 4),
+}  # fmt: skip
 
 # Both counterexamples to the roots of a pencil being those in one prime field: det x² + 1, and a cubic.
 PENCILS = (

@@ -115,14 +115,11 @@ def test_fields_and_budgets():
         least(zoo.parity(), "F")
 
 
-@pytest.mark.parametrize(
-    ("source", "note"),
-    [
-        ("random_dfa(1400, 2, seed=0, minimal=true)", "1400 states are more than the"),
-        ("dyck(2, 8)", "512 states are more than the"),
-        ("sum_mod(199)", "199 letters on 199 states are more than steps of bounded time can take in"),
-    ],
-)
+@pytest.mark.parametrize(("source", "note"), [
+    ("random_dfa(1400, 2, seed=0, minimal=true)", "1400 states are more than the"),
+    ("dyck(2, 8)", "512 states are more than the"),
+    ("sum_mod(199)", "199 letters on 199 states are more than steps of bounded time can take in"),
+])  # fmt: skip
 def test_a_thousand_states_or_many_letters_end_in_an_interval_at_once(source, note):
     machine = zoo.from_task(source).minimise()
     begun = time.process_time()
@@ -184,10 +181,8 @@ def test_optimisation_finds_blocks_of_the_size_and_none_below():
 
 
 def residual(machine, b, p, q, starts):
-    """The least residual found of: b functions beside the constant are closed under letters, and tell p from q.
-
-    Gauss and Newton's method, damped, on orthonormal functions; what keeps p and q apart is part of the residual.
-    """
+    """The least residual found of: b functions beside the constant are closed under letters, and tell p from q. Gauss
+    and Newton's method, damped, on orthonormal functions; what keeps p and q apart is part of the residual."""
     delta, n = machine.delta, machine.n_states
     rng, best = np.random.default_rng(b), np.inf
 
@@ -281,19 +276,10 @@ def test_certificates_survive_json_and_forgeries_are_refused_or_true(name):
     assert outcome["refused"] > 0.7 * outcome.total()
 
 
-@pytest.mark.parametrize(
-    ("task", "sizes"),
-    [
-        ("dyck(2,3)", (1, 1, 1)),
-        ("even_pair(5)", (1, 1, 1)),
-        ("group(Q8)", (1, 1, 1)),
-        ("sum_mod(7)", (1, 2, 6)),
-        ("mod_arith(3)", (1, 2, 2)),
-        ("group(S4)", (1, 2, 2)),
-        ("group(A5)", (2, 3, 4)),
-        ("cerny(5)", (1, 2, 4)),
-    ],
-)
+@pytest.mark.parametrize(("task", "sizes"), [
+    ("dyck(2,3)", (1, 1, 1)), ("even_pair(5)", (1, 1, 1)), ("group(Q8)", (1, 1, 1)), ("sum_mod(7)", (1, 2, 6)),
+    ("mod_arith(3)", (1, 2, 2)), ("group(S4)", (1, 2, 2)), ("group(A5)", (2, 3, 4)), ("cerny(5)", (1, 2, 4)),
+])  # fmt: skip
 def test_blocks_of_named_machines(task, sizes):
     machine = zoo.from_task(task)
     found = tuple(any_depth(machine, field) for field in "CRQ")

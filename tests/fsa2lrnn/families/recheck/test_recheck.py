@@ -60,21 +60,18 @@ def test_under_another_family_nothing_false_is_accepted(certificate, family):
         assert is_true(certificate)
 
 
-@pytest.mark.parametrize(
-    ("name", "family", "fault"),
-    [
-        ("parity diagonal[0,1]", "diagonal[-1,1]", "may differ in the family diagonal\\[-1,1\\]"),
-        ("sum_mod(3) diagonal[-1,1]", "diagonal-complex", "may differ in the family diagonal-complex"),
-        ("shift_register(2) lti-diagonalisable", "lti", "may differ in the family lti"),
-        ("ab_star lti", "diagonal[0,1]", "may differ in the family diagonal\\[0,1\\]"),
-        ("ab_star diagonal[0,1]", "mamba", "family 'mamba' is not known"),
-        ("parity diagonal[-1,1]", "diagonal[0,1]", "a multiplier of order 2 is outside the family"),
-        ("sum_mod(3) diagonal-complex", "diagonal[-1,1]", "a multiplier of order 3 is outside the family"),
-        ("sum_mod(3) diagonal-complex", "lti-diagonalisable", "the multiplier depends on the letter"),
-        ("flip_flop diagonal[0,1]", "lti", "the multiplier depends on the letter"),
-        ("shift_register(2) lti", "lti-diagonalisable", "a matrix is a witness for the family lti only"),
-    ],
-)
+@pytest.mark.parametrize(("name", "family", "fault"), [
+    ("parity diagonal[0,1]", "diagonal[-1,1]", "may differ in the family diagonal\\[-1,1\\]"),
+    ("sum_mod(3) diagonal[-1,1]", "diagonal-complex", "may differ in the family diagonal-complex"),
+    ("shift_register(2) lti-diagonalisable", "lti", "may differ in the family lti"),
+    ("ab_star lti", "diagonal[0,1]", "may differ in the family diagonal\\[0,1\\]"),
+    ("ab_star diagonal[0,1]", "mamba", "family 'mamba' is not known"),
+    ("parity diagonal[-1,1]", "diagonal[0,1]", "a multiplier of order 2 is outside the family"),
+    ("sum_mod(3) diagonal-complex", "diagonal[-1,1]", "a multiplier of order 3 is outside the family"),
+    ("sum_mod(3) diagonal-complex", "lti-diagonalisable", "the multiplier depends on the letter"),
+    ("flip_flop diagonal[0,1]", "lti", "the multiplier depends on the letter"),
+    ("shift_register(2) lti", "lti-diagonalisable", "a matrix is a witness for the family lti only"),
+])  # fmt: skip
 def test_a_family_in_which_it_does_not_hold_is_refused(name, family, fault):
     rejected({**CASES[name], "family": family}, fault)
 
@@ -125,17 +122,14 @@ def test_what_is_no_certificate_is_refused():
         rejected({**CASES["parity lti"], **change}, "is not a certificate that this file can read")
 
 
-@pytest.mark.parametrize(
-    ("name", "path", "value", "fault"),
-    [
-        ("parity diagonal[0,1]", ("machine", "start"), -1, "the start is not a state"),
-        ("parity diagonal[0,1]", ("machine", "outputs"), [float("nan")] * 2, "an output is not equal to itself"),
-        ("parity lti", ("machine", "alphabet"), ["a", "a"], "a letter stands twice"),
-        ("parity lti", ("machine", "alphabet"), [1, True], "a letter stands twice"),
-        ("parity diagonal[-1,1]", ("channels", 0, "values", 1, 0), 0.5, "neither an integer nor a text"),
-        ("parity diagonal[0,1]", ("terms", 0, "coefficient"), "1e9", "malformed"),
-    ],
-)
+@pytest.mark.parametrize(("name", "path", "value", "fault"), [
+    ("parity diagonal[0,1]", ("machine", "start"), -1, "the start is not a state"),
+    ("parity diagonal[0,1]", ("machine", "outputs"), [float("nan")] * 2, "an output is not equal to itself"),
+    ("parity lti", ("machine", "alphabet"), ["a", "a"], "a letter stands twice"),
+    ("parity lti", ("machine", "alphabet"), [1, True], "a letter stands twice"),
+    ("parity diagonal[-1,1]", ("channels", 0, "values", 1, 0), 0.5, "neither an integer nor a text"),
+    ("parity diagonal[0,1]", ("terms", 0, "coefficient"), "1e9", "malformed"),
+])  # fmt: skip
 def test_what_is_no_machine_or_no_number_is_refused(name, path, value, fault):
     rejected(changed(CASES[name], path, lambda _: value), fault)
 
@@ -188,18 +182,15 @@ def test_huge_repetitions_cost_nothing_and_numbers_do_not_grow_without_end():
 
 
 @pytest.mark.parametrize("family", NOT_MINIMAL)
-@pytest.mark.parametrize(
-    ("outputs", "is_minimal"),
-    [
-        (["yes", "no"], True),
-        ([{"tuple": [1, 2]}, {"tuple": [2, 1]}], True),
-        ([0, 0], False),
-        ([1, True], False),
-        ([0.0, -0.0], False),
-        ([{"frozenset": [1, 2]}, {"frozenset": [2, 1]}], False),
-        ([{"tuple": [{"frozenset": ["a", "b"]}]}, {"tuple": [{"frozenset": ["b", "a"]}]}], False),
-    ],
-)
+@pytest.mark.parametrize(("outputs", "is_minimal"), [
+    (["yes", "no"], True),
+    ([{"tuple": [1, 2]}, {"tuple": [2, 1]}], True),
+    ([0, 0], False),
+    ([1, True], False),
+    ([0.0, -0.0], False),
+    ([{"frozenset": [1, 2]}, {"frozenset": [2, 1]}], False),
+    ([{"tuple": [{"frozenset": ["a", "b"]}]}, {"tuple": [{"frozenset": ["b", "a"]}]}], False),
+])  # fmt: skip
 def test_a_witness_for_a_machine_that_is_not_minimal_is_refused(family, outputs, is_minimal):
     machine = {"alphabet": ["a"], "delta": [[1, 1]], "outputs": outputs, "start": 0}
     header = {"format": "fsa2lrnn-family-certificate", "version": 1, "family": family, "verdict": "representable"}

@@ -17,7 +17,7 @@ from fsa2lrnn.nn.layers.diagonal import C_STARTS, LRUConfig, LRULayer, S5Config,
 from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config, LiquidS4Layer, _subsets
 from fsa2lrnn.nn.layers.rwkv import RWKV4Config, RWKV4Layer
 from fsa2lrnn.nn.layers.s4 import S4Config, S4DConfig, S4DLayer, S4Layer
-from fsa2lrnn.nn.layers.vanilla import TRANSITIONS, VanillaConfig, VanillaLayer
+from fsa2lrnn.nn.layers.vanilla import TRANSITIONS, VanillaConfig
 
 from .official_checks.channels import check_liquid_exact, check_liquid_released, check_s4_block
 from .official_checks.models import check_backbone, check_hippo, check_vanilla
@@ -30,15 +30,12 @@ S5 = S5Config(8, ssm_size=8, blocks=2)
 LRU = LRUConfig(8, states=4)
 
 
-@pytest.mark.parametrize(
-    ("layer", "family", "names", "rates"),
-    [
-        (S4Layer(8, S4Config(8, d_state=8)), "lti", "inv_dt A_real A_imag B P", (1e-3, 1e-3)),
-        (S4DLayer(8, S4D), "lti-diagonalisable", "inv_dt A_real A_imag B", (1e-3, 1e-3)),
-        (S5Layer(8, S5), "lti-diagonalisable", "Lambda_re Lambda_im log_step B", (5e-3, 2e-3)),
-        (LRULayer(8, LRU), "lti-diagonalisable", "nu_log theta_log gamma_log B", (2.5e-3, 1e-3)),
-    ],
-)
+@pytest.mark.parametrize(("layer", "family", "names", "rates"), [
+    (S4Layer(8, S4Config(8, d_state=8)), "lti", "inv_dt A_real A_imag B P", (1e-3, 1e-3)),
+    (S4DLayer(8, S4D), "lti-diagonalisable", "inv_dt A_real A_imag B", (1e-3, 1e-3)),
+    (S5Layer(8, S5), "lti-diagonalisable", "Lambda_re Lambda_im log_step B", (5e-3, 2e-3)),
+    (LRULayer(8, LRU), "lti-diagonalisable", "nu_log theta_log gamma_log B", (2.5e-3, 1e-3)),
+])  # fmt: skip
 def test_families_and_published_rates_are_declared(layer, family, names, rates):
     assert layer.family == family
     hints = layer.parameter_hints()
@@ -159,94 +156,73 @@ def test_longer_words_than_l_max_are_refused_or_cut():
         cutting(u, after)
 
 
-def test_a_single_block_starts_like_the_first_of_many():
-    one, first = RWKV4Layer(8, RWKV4Config(8)), RWKV4Layer(8, RWKV4Config(8, 0, 5))
-    assert torch.equal(one.att.time_decay, first.att.time_decay)
-    assert one.att.time_decay.isfinite().all()
-    assert RWKV4Config(8).at(2, 3) == RWKV4Config(8, 2, 3)
-
-
 NARROW = S4DConfig(width=4, d_state=8)
 SHORT = (1, 2, 39, 40)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        *(S4Config(8, d_state=8, n_ssm=n_ssm) for n_ssm in (1, None)),
-        *(replace(S4D, init=i, discretisation=d) for i, d in [("lin", "zoh"), ("inv", "bilinear"), ("legs", "zoh")]),
-        S5,
-        replace(S5, ssm_size=4, conj_sym=False, discretisation="bilinear", mixing="glu"),
-        replace(S5, blocks=1),
-        LRU,
-        *(RWKV4Config(8, place, 2) for place in (0, 1)),
-        VanillaConfig(8, "diagonal"),
-        LIQUID,
-        VanillaConfig(8, "dense"),
-    ],
-)
+@pytest.mark.parametrize("config", [
+    *(S4Config(8, d_state=8, n_ssm=n_ssm) for n_ssm in (1, None)),
+    *(replace(S4D, init=i, discretisation=d) for i, d in [("lin", "zoh"), ("inv", "bilinear"), ("legs", "zoh")]),
+    S5,
+    replace(S5, ssm_size=4, conj_sym=False, discretisation="bilinear", mixing="glu"),
+    replace(S5, blocks=1),
+    LRU,
+    *(RWKV4Config(8, place, 2) for place in (0, 1)),
+    VanillaConfig(8, "diagonal"),
+    LIQUID,
+    VanillaConfig(8, "dense"),
+])  # fmt: skip
 def test_all_ways_agree(sequences, config):
     is_slow = isinstance(config, LiquidS4Config) or config == VanillaConfig(8, "dense")
     sequences(config, *([SHORT] if is_slow else []))
 
 
-@pytest.mark.parametrize(
-    ("config", "options"),
-    [
-        *((c, {"connection": "full-residual", "layer_norm": True}) for c in (S4Config(8, d_state=8), S4D, S5, LRU)),
-        (LIQUID, {"connection": "full-residual", "layer_norm": True}),
-        (RWKV4Config(8), {"layer_norm": "readout"}),
-        *((VanillaConfig(8, kind), {"connection": "residual", "layer_norm": True}) for kind in TRANSITIONS),
-    ],
-)
+@pytest.mark.parametrize(("config", "options"), [
+    *((c, {"connection": "full-residual", "layer_norm": True}) for c in (S4Config(8, d_state=8), S4D, S5, LRU)),
+    (LIQUID, {"connection": "full-residual", "layer_norm": True}),
+    (RWKV4Config(8), {"layer_norm": "readout"}),
+    *((VanillaConfig(8, kind), {"connection": "residual", "layer_norm": True}) for kind in TRANSITIONS),
+])  # fmt: skip
 def test_models(model_of, config, options):
     model_of(config, **options)
 
 
-def test_families_of_vanilla_layers():
-    families = [VanillaLayer(5, VanillaConfig(8, transition)).family for transition in ("dense", "diagonal")]
-    assert families == ["lti", "lti-diagonalisable"]
-
-
-@pytest.mark.parametrize(
-    ("config", "change", "wording"),
-    [
-        (NARROW, {"width": 0}, "width = 0: .*Config needs a positive whole number"),
-        (NARROW, {"d_state": 7}, "d_state = 7: states come in conjugate pairs"),
-        (NARROW, {"d_state": 2048}, "d_state = 2,048: at most 1,024 states make a system"),
-        (NARROW, {"n_ssm": 3}, "n_ssm = 3: 4 channels cannot share so many copies of A and B evenly"),
-        (NARROW, {"n_ssm": 0}, "n_ssm = 0: 4 channels cannot share"),
-        (NARROW, {"dt_min": 0.2}, "dt_min = 0.2, dt_max = 0.1: give 0 < dt_min ≤ dt_max, both finite"),
-        (NARROW, {"dt_max": math.inf}, "dt_min = 0.001, dt_max = inf: give 0 < dt_min"),
-        (NARROW, {"dt_transform": "log"}, "dt_transform = 'log': one of softplus, exp"),
-        (NARROW, {"mixing": "swish"}, "mixing = 'swish': one of none, gelu, glu, half_glu1"),
-        (NARROW, {"l_max": 0}, "l_max = 0: give at least 1, or None"),
-        (NARROW, {"beyond": "wrap"}, "beyond = 'wrap': one of refuse, cut"),
-        (NARROW, {"width": 1 << 20}, "at most 65,536 make a layer"),
-        (S4D, {"init": "random"}, "init = 'random': one of lin, inv, legs"),
-        (S4D, {"discretisation": "euler"}, "discretisation = 'euler': one of zoh, bilinear"),
-        (S5, {"width": 0}, "width = 0: .*Config needs a positive whole number"),
-        (S5, {"blocks": 3}, "blocks = 3: 8 states cannot be cut evenly into so many"),
-        (S5, {"ssm_size": 6}, "ssm_size/blocks = 3: states come in conjugate pairs"),
-        (S5, {"c_init": "zeros"}, "c_init = 'zeros': one of trunc_standard_normal"),
-        (S5, {"discretisation": "euler"}, "discretisation = 'euler': one of zoh, bilinear"),
-        (S5, {"dt_min": -1.0}, "dt_min = -1.0, dt_max = 0.1: give 0 < dt_min"),
-        # refused before anything is made
-        *((S5, {"ssm_size": 1 << 16, "conj_sym": c}, "ssm_size = 65,536: at most 1,024 states") for c in (True, False)),
-        (LRU, {"width": 0}, "width = 0: .*Config needs a positive whole number"),
-        (LRU, {"states": 0}, "states = 0: .*Config needs a positive whole number"),
-        (LRU, {"r_max": 1.5}, "r_min = 0.0, r_max = 1.5: give 0 ≤ r_min < r_max ≤ 1"),
-        (LRU, {"r_min": 1.0}, "r_min = 1.0, r_max = 1.0: give 0 ≤ r_min < r_max ≤ 1"),
-        (LRU, {"max_phase": 0.0}, "max_phase = 0.0: give a finite angle above 0"),
-        (LIQUID, {"kernel": "polya"}, "kernel = 'polya': one of exact, polyb, kb"),
-        (LIQUID, {"degree": 1}, "degree = 1: products have at least two factors"),
-        (LIQUID, {"l_max": 40}, "l_max = 40: Liquid-S4 has no limit to words"),
-        (RWKV4Config(8), {"place": 2, "depth": 2}, "place = 2: blocks are numbered from 0, and there are 2"),
-        (RWKV4Config(8), {"width": 0}, "width = 0: .*Config needs a positive whole number"),
-        (VanillaConfig(8), {"transition": "sparse"}, "transition = 'sparse': one of dense, diagonal"),
-        (VanillaConfig(8), {"width": 0}, "width = 0: .*Config needs a positive whole number"),
-    ],
-)
+@pytest.mark.parametrize(("config", "change", "wording"), [
+    (NARROW, {"width": 0}, "width = 0: .*Config needs a positive whole number"),
+    (NARROW, {"d_state": 7}, "d_state = 7: states come in conjugate pairs"),
+    (NARROW, {"d_state": 2048}, "d_state = 2,048: at most 1,024 states make a system"),
+    (NARROW, {"n_ssm": 3}, "n_ssm = 3: 4 channels cannot share so many copies of A and B evenly"),
+    (NARROW, {"n_ssm": 0}, "n_ssm = 0: 4 channels cannot share"),
+    (NARROW, {"dt_min": 0.2}, "dt_min = 0.2, dt_max = 0.1: give 0 < dt_min ≤ dt_max, both finite"),
+    (NARROW, {"dt_max": math.inf}, "dt_min = 0.001, dt_max = inf: give 0 < dt_min"),
+    (NARROW, {"dt_transform": "log"}, "dt_transform = 'log': one of softplus, exp"),
+    (NARROW, {"mixing": "swish"}, "mixing = 'swish': one of none, gelu, glu, half_glu1"),
+    (NARROW, {"l_max": 0}, "l_max = 0: give at least 1, or None"),
+    (NARROW, {"beyond": "wrap"}, "beyond = 'wrap': one of refuse, cut"),
+    (NARROW, {"width": 1 << 20}, "at most 65,536 make a layer"),
+    (S4D, {"init": "random"}, "init = 'random': one of lin, inv, legs"),
+    (S4D, {"discretisation": "euler"}, "discretisation = 'euler': one of zoh, bilinear"),
+    (S5, {"width": 0}, "width = 0: .*Config needs a positive whole number"),
+    (S5, {"blocks": 3}, "blocks = 3: 8 states cannot be cut evenly into so many"),
+    (S5, {"ssm_size": 6}, "ssm_size/blocks = 3: states come in conjugate pairs"),
+    (S5, {"c_init": "zeros"}, "c_init = 'zeros': one of trunc_standard_normal"),
+    (S5, {"discretisation": "euler"}, "discretisation = 'euler': one of zoh, bilinear"),
+    (S5, {"dt_min": -1.0}, "dt_min = -1.0, dt_max = 0.1: give 0 < dt_min"),
+    # refused before anything is made
+    *((S5, {"ssm_size": 1 << 16, "conj_sym": c}, "ssm_size = 65,536: at most 1,024 states") for c in (True, False)),
+    (LRU, {"width": 0}, "width = 0: .*Config needs a positive whole number"),
+    (LRU, {"states": 0}, "states = 0: .*Config needs a positive whole number"),
+    (LRU, {"r_max": 1.5}, "r_min = 0.0, r_max = 1.5: give 0 ≤ r_min < r_max ≤ 1"),
+    (LRU, {"r_min": 1.0}, "r_min = 1.0, r_max = 1.0: give 0 ≤ r_min < r_max ≤ 1"),
+    (LRU, {"max_phase": 0.0}, "max_phase = 0.0: give a finite angle above 0"),
+    (LIQUID, {"kernel": "polya"}, "kernel = 'polya': one of exact, polyb, kb"),
+    (LIQUID, {"degree": 1}, "degree = 1: products have at least two factors"),
+    (LIQUID, {"l_max": 40}, "l_max = 40: Liquid-S4 has no limit to words"),
+    (RWKV4Config(8), {"place": 2, "depth": 2}, "place = 2: blocks are numbered from 0, and there are 2"),
+    (RWKV4Config(8), {"width": 0}, "width = 0: .*Config needs a positive whole number"),
+    (VanillaConfig(8), {"transition": "sparse"}, "transition = 'sparse': one of dense, diagonal"),
+    (VanillaConfig(8), {"width": 0}, "width = 0: .*Config needs a positive whole number"),
+])  # fmt: skip
 def test_misfits_are_refused(config, change, wording):
     with pytest.raises(UnsupportedFormat, match=wording):
         replace(config, **change)
@@ -264,16 +240,10 @@ BESIDE = Path(os.environ.get("FSA2LRNN_FIXTURES", Path(__file__).parents[5] / "s
 
 
 CHECKS = {
-    "S4Block": check_s4_block,
-    "Liquid-S4, exact recurrence": check_liquid_exact,
-    "Liquid-S4": check_liquid_released,
-    "S5 SequenceLayer": check_s5,
-    "LRU SequenceLayer": check_lru,
-    "RWKV-4": check_rwkv4,
-    "vanilla LRNN": check_vanilla,
-    "state-spaces SequenceModel": check_backbone,
-    "HiPPO-LegS": check_hippo,
-}
+    "S4Block": check_s4_block, "Liquid-S4, exact recurrence": check_liquid_exact, "Liquid-S4": check_liquid_released,
+    "S5 SequenceLayer": check_s5, "LRU SequenceLayer": check_lru, "RWKV-4": check_rwkv4, "vanilla LRNN": check_vanilla,
+    "state-spaces SequenceModel": check_backbone, "HiPPO-LegS": check_hippo,
+}  # fmt: skip
 
 
 def listed(folder):

@@ -1,5 +1,6 @@
 """The Triton scans against the reference: on a GPU where there is one, else in Triton's interpreter, which is slow."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import torch
 
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.nn.scans import gpu, method_on, scan, scan_tokens, token_method_on
+from fsa2lrnn.nn.scans.gpu import _launch, _Shape
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5}
@@ -237,24 +239,90 @@ def test_triton_is_loaded_by_the_first_scan_that_needs_it():
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, **interpreted})
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype", "has_triton", "method"),
-    [
-        ((128, 40, 8, 8), torch.float32, True, "triton"),
-        ((128, 40, 8, 8), torch.bfloat16, True, "triton"),
-        ((1, 65_536, 8, 8), torch.float64, True, "triton"),
-        ((128, 40, 1, 64), torch.float32, True, "triton"),
-        ((128, 40, 1, 65), torch.float32, True, "sequential"),
-        ((128, 500, 1, 65), torch.float32, True, "chunked"),
-        ((1, 4096, 1, 17), torch.float32, True, "chunked"),  # too wide for products, too few to fill a chip
-        ((1, 40, 1, 17), torch.float32, True, "triton"),
-        ((128, 40, 8, 8), torch.int64, True, "sequential"),
-        ((128, 40, 8, 8), torch.float32, False, "sequential"),
-        ((128, 64, 8, 8), torch.float32, False, "chunked"),
-    ],
-)
+@pytest.mark.parametrize(("shape", "dtype", "has_triton", "method"), [
+    ((128, 40, 8, 8), torch.float32, True, "triton"),
+    ((128, 40, 8, 8), torch.bfloat16, True, "triton"),
+    ((1, 65_536, 8, 8), torch.float64, True, "triton"),
+    ((128, 40, 1, 64), torch.float32, True, "triton"),
+    ((128, 40, 1, 65), torch.float32, True, "sequential"),
+    ((128, 500, 1, 65), torch.float32, True, "chunked"),
+    ((1, 4096, 1, 17), torch.float32, True, "chunked"),  # too wide for products, too few to fill a chip
+    ((1, 40, 1, 17), torch.float32, True, "triton"),
+    ((128, 40, 8, 8), torch.int64, True, "sequential"),
+    ((128, 40, 8, 8), torch.float32, False, "sequential"),
+    ((128, 64, 8, 8), torch.float32, False, "chunked"),
+])  # fmt: skip
 def test_what_auto_stands_for_on_a_gpu(shape, dtype, has_triton, method):
     assert method_on("cuda", dtype, shape, has_triton) == method
     wanted = "triton" if method == "triton" else "letters"
     assert token_method_on("cuda", dtype, shape, 5, has_triton) == wanted
     assert method_on("xpu", dtype, shape, True) != "triton"  # no kernel was tried there
+
+
+pytest.importorskip("triton")
+
+
+def shape(length, size, b):
+    return _Shape(1, length, 1, b, size, -(-length // size), torch.float32)
+
+
+@pytest.mark.parametrize("length", [3, 4])
+def test_nothing_is_written_past_the_end(length):
+    """Padded rows and the second step of the last turn are masked."""
+    b, made = 3, shape(length, length, 3)
+    A, v, x0 = (torch.ones(*each, device=DEVICE) for each in ((length, b, b), (length, b), (b,)))
+    memory = torch.full((length * b + 8,), 7.0, device=DEVICE)
+    _launch("forward", made, 1, None, A, v, x0, x0, memory, *made.sizes)
+    assert (memory[length * b :] == 7).all()
+    dA, g, dx0 = (torch.full((n + 40,), 7.0, device=DEVICE) for n in (length * b * b, length * b, b))
+    x = memory[: length * b].contiguous()
+    _launch("backward", made, 1, None, A, x0, x, torch.ones_like(x), 0 * x0, dA, g, dx0, *made.sizes)
+    for written, n in ((dA, length * b * b), (g, length * b), (dx0, b)):
+        assert (written[n:] == 7).all()
+        assert (written[:n] != 7).all()
+
+
+COMPILE = """
+import json
+import triton.language as tl
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from fsa2lrnn.nn.scans import triton_kernels as gpu_kernels
+
+VECTORS = ("A", "v", "x0", "ends", "x", "dx", "dA", "g", "dx0", "u", "products", "offsets", "dv")
+TYPES = {**dict.fromkeys(VECTORS, "*fp32"), **dict.fromkeys(("tokens", "order", "bounds"), "*i64")}
+CONSTANTS = {"b": 5, "P": 8, "STATE": tl.float32, "STAGES": 8}
+CASES = [
+    ("forward", {}), ("forward", {"tokens": None}), ("backward", {"dA": None}), ("backward", {"tokens": None}),
+    ("compose", {"REVERSED": True}), ("compose", {"REVERSED": False, "tokens": None}), ("collect", {}),
+]
+WIDE = {"b": 16, "P": 16}
+found = []
+for name, more in CASES + [(name, {**more, **WIDE}) for name, more in CASES]:
+    kernel, constants = getattr(gpu_kernels, name), {**CONSTANTS, **more}
+    names = kernel.arg_names
+    signature = {each: "constexpr" if each in constants else TYPES.get(each, "i32") for each in names}
+    places = {(i,): constants[each] for i, each in enumerate(names) if each in constants}
+    source = ASTSource(fn=kernel, signature=signature, constexprs=places)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 1, "enable_fp_fusion": True})
+    loop = made.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
+    moves, products = loop.count("convert_layout"), made.asm["ttir"].count("tt.dot")
+    found.append([name, constants["P"], len(made.asm["cubin"]), moves, loop.count("tt.store"), products])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_every_kernel_compiles_for_a_gpu_that_is_not_there(tmp_path):
+    """Forward no state changes its registers from step to step: only what is stored does. Nowhere is there a product of
+    matrices, which Triton would compute in tf32."""
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert len(found) == 14
+    for name, P, size, moves, stores, products in found:
+        assert size > 0
+        assert products == 0
+        if name == "forward" and P == 8:
+            assert moves == stores == 2

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from fsa2lrnn.compile.lower import compile_machine
@@ -27,8 +25,7 @@ from fsa2lrnn.nn import (
 )
 from fsa2lrnn.nn.layers import LAYERS, BlockLayer, Columns, HouseholderLayer, Shape, name_of
 from fsa2lrnn.nn.layers.base import is_one_hot, maps_closed, starts_closed
-from fsa2lrnn.nn.layers.index import METHODS, choose_method
-from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.nn.layers.index import METHODS
 
 
 @dataclass(frozen=True)
@@ -71,10 +68,7 @@ def test_a_layer_claims_nothing_by_default(sums):
     assert not layer.is_exact(torch.eye(4), 2.0**24)
     for refused in (
         lambda: layer.tables(torch.eye(4)),
-        lambda: layer.get_map(0, 0),
         lambda: layer.set_map(0, 0, torch.arange(2)),
-        lambda: layer.transpose_map(0, 0),
-        lambda: layer.swap_heads(0, 1),
     ):
         with pytest.raises(UnsupportedFormat, match="Sums has no "):
             refused()
@@ -186,19 +180,16 @@ def test_maps_resets_and_the_four_maps_of_a_channel(block, reset, a, c):
     assert maps_closed(*transition(block, reset, a, c), MASK)
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        transition(EYE, (0.0, 1.0), 1.0, 0.0),  # a map that writes too
-        transition(ZERO, (0.0, 0.0), 1.0, 0.0),  # forgets, and writes nothing
-        transition(0.5 * EYE, (0.0, 0.0), 1.0, 0.0),
-        transition(torch.ones(2, 2), (0.0, 0.0), 1.0, 0.0),
-        transition(-SWAP, (0.0, 0.0), 1.0, 0.0),
-        transition(EYE, (0.0, 0.0), -1.0, 0.0),  # a channel that leaves {0, 1}
-        transition(EYE, (0.0, 0.0), 1.0, 1.0),
-        transition(EYE, (0.0, 0.0), 0.0, 0.5),
-    ],
-)
+@pytest.mark.parametrize("broken", [
+    transition(EYE, (0.0, 1.0), 1.0, 0.0),  # a map that writes too
+    transition(ZERO, (0.0, 0.0), 1.0, 0.0),  # forgets, and writes nothing
+    transition(0.5 * EYE, (0.0, 0.0), 1.0, 0.0),
+    transition(torch.ones(2, 2), (0.0, 0.0), 1.0, 0.0),
+    transition(-SWAP, (0.0, 0.0), 1.0, 0.0),
+    transition(EYE, (0.0, 0.0), -1.0, 0.0),  # a channel that leaves {0, 1}
+    transition(EYE, (0.0, 0.0), 1.0, 1.0),
+    transition(EYE, (0.0, 0.0), 0.0, 0.5),
+])  # fmt: skip
 def test_whatever_else_is_none(broken):
     assert not maps_closed(*broken, MASK)
 
@@ -274,19 +265,6 @@ def test_householder_factors_multiply_first_first_and_unit_keys_never_lengthen()
     assert torch.linalg.matrix_norm(several.tables(u)[0], ord=2).max() <= 1 + 1e-12
 
 
-@pytest.mark.long
-@given(machines(max_states=9, max_letters=4), st.data())
-def test_every_method_computes_what_the_dense_layer_computes(machine, data):
-    length, batch = data.draw(st.integers(0, 20)), data.draw(st.integers(0, 3))
-    letter = st.integers(0, len(machine.alphabet) - 1)
-    words = [data.draw(st.lists(letter, min_size=length, max_size=length)) for _ in range(batch)]
-    tokens = torch.tensor(words, dtype=torch.int64).reshape(batch, length)
-    dense = compile_machine(machine, layout="dense")(tokens)
-    index = compile_machine(machine, layout="index")
-    for method in METHODS:
-        assert torch.equal(index(tokens, method), dense)
-
-
 @pytest.mark.long_cases("1-1-(1, 0)")
 @pytest.mark.parametrize("shape", [(0, 3), (1, 0), (2, 1), (8, 5), (11, 130), (2, 5_000)], ids=str)  # (B, T)
 @pytest.mark.parametrize(("n_states", "n_maps"), [(1, 1), (1, 3), (6, 1), (5, 5), (400, 3)])
@@ -298,11 +276,6 @@ def test_every_method_is_as_sequential_on_odd_shapes(shape, n_states, n_maps):
     expected = METHODS["sequential"](table, cells, starts)
     for method in METHODS:
         assert torch.equal(METHODS[method](table, cells, starts), expected)
-
-
-def test_what_auto_chooses():
-    cells = torch.empty(8, 10)
-    assert (choose_method(cells), choose_method(cells.to("meta"))) == ("walk", "sequential")
 
 
 def compile_machine_of_two_states(dtype=torch.float32):

@@ -1,6 +1,5 @@
 """What is the fused scans' own, the compiled loops themselves, and the scan of hard tables against its definition."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -135,19 +134,6 @@ def test_several_threads_and_other_layouts_read_the_same(monkeypatch):
     monkeypatch.setattr(hard, "thread_count", lambda _: 2)
     (two,) = torch.autograd.grad(hard_scan(index, logits, state), [logits], weights)
     assert torch.equal(one, two)
-
-
-def test_kernels_as_python(monkeypatch):
-    index, logits, start = problem((2, 3, 2, 2, 3))
-    state = one_hot_rows(start).detach().expand(2, 2, 3)
-    weights = torch.randn(2, 3, 2, 3, dtype=torch.float64)
-    x = hard_scan(index, logits, state)
-    (compiled,) = torch.autograd.grad(x, [logits], weights)
-    for name in ("_forward", "_backward"):
-        monkeypatch.setattr(hard, name, getattr(hard, name).py_func)
-    y = hard_scan(index, logits, state)
-    assert torch.equal(x, y)
-    np.testing.assert_array_equal(torch.autograd.grad(y, [logits], weights)[0], compiled)
 
 
 def test_what_it_does_not_take_is_refused():

@@ -66,22 +66,6 @@ def test_gradients_of_and_for_what_is_not_contiguous(run, method):
     assert gradcheck(lambda *given: turned(*given).transpose(0, 2).flip(1)[..., ::2], strided)  # nor of its gradient
 
 
-@METHOD
-def test_a_wrong_gradient_is_found(run, method):
-    """The check can fail: one entry of one gradient is off by a hundredth."""
-    tokens, parts = inputs(run, 1, 2, 2, 2)
-    right = function(run, method, tokens)
-
-    def wrong(A, v, x0):
-        off = torch.zeros_like(v)
-        off.view(-1)[0] = 1e-2
-        v = v + (v * off - (v * off).detach())  # the value as before, the gradient not
-        return right(A, v, x0)
-
-    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
-        gradcheck(wrong, parts)
-
-
 @given(st.integers(0, 2), st.integers(0, 6), st.integers(1, 2), st.integers(1, 3), st.integers(0, 99))
 def test_it_is_the_recurrence_word_by_word_and_head_by_head(batch, length, heads, b, seed):
     rng = np.random.default_rng(seed)
@@ -99,10 +83,8 @@ def test_it_is_the_recurrence_word_by_word_and_head_by_head(batch, length, heads
 
 def test_the_schedule_and_the_example_of_the_papers_appendix():
     assert schedule(7) == [
-        [["A1"], ["A3"], ["A5"], ["A7"]],
-        [["A2", "A3A2"], ["A6", "A7A6"]],
-        [["A4", "A5A4", "A6A5A4", "A7A6A5A4"]],
-    ]
+        [["A1"], ["A3"], ["A5"], ["A7"]], [["A2", "A3A2"], ["A6", "A7A6"]], [["A4", "A5A4", "A6A5A4", "A7A6A5A4"]],
+    ]  # fmt: skip
     torch.manual_seed(1)
     A, u, x0 = torch.randn(1, 7, 2, 2), torch.randn(1, 7, 2), torch.randn(1, 2)
     printed = [

@@ -115,20 +115,13 @@ def test_one_hot_transitions_are_bit_exact_in_every_dtype_and_schedule(data, dty
         assert torch.equal(scan(A, torch.zeros(1, length, 1, n, dtype=dtype), x0, method), expected)
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype", "device", "method"),
-    [
-        ((128, 40, 8, 8), torch.float32, "cpu", "fused"),
-        ((128, 40, 8, 8), torch.float64, "cpu", "fused"),
-        ((1, 128, 1, 8), torch.float32, "cpu", "fused"),
-        ((1, 127, 1, 8), torch.float32, "cpu", "sequential"),
-        ((0, 40, 8, 8), torch.float32, "cpu", "sequential"),
-        ((128, 40, 8, 8), torch.bfloat16, "cpu", "sequential"),
-        ((128, 63, 8, 8), torch.float32, "meta", "sequential"),
-        ((128, 64, 8, 8), torch.float32, "meta", "chunked"),
-        ((128, 64, 8, 8), torch.bfloat16, "meta", "chunked"),
-    ],
-)
+@pytest.mark.parametrize(("shape", "dtype", "device", "method"), [
+    ((128, 40, 8, 8), torch.float32, "cpu", "fused"), ((128, 40, 8, 8), torch.float64, "cpu", "fused"),
+    ((1, 128, 1, 8), torch.float32, "cpu", "fused"), ((1, 127, 1, 8), torch.float32, "cpu", "sequential"),
+    ((0, 40, 8, 8), torch.float32, "cpu", "sequential"), ((128, 40, 8, 8), torch.bfloat16, "cpu", "sequential"),
+    ((128, 63, 8, 8), torch.float32, "meta", "sequential"), ((128, 64, 8, 8), torch.float32, "meta", "chunked"),
+    ((128, 64, 8, 8), torch.bfloat16, "meta", "chunked"),
+])  # fmt: skip
 def test_what_auto_stands_for(shape, dtype, device, method):
     assert choose_method(torch.empty(shape, dtype=dtype, device=device)) == method
 
@@ -172,18 +165,12 @@ def test_agrees_with_the_tables_written_out_forward_and_backward(length, b):
                 assert_same(found, wanted, 1e-11)
 
 
-@pytest.mark.parametrize(
-    ("batch", "n_rows", "dtype", "device", "method"),
-    [
-        (128, 5, torch.float32, "cpu", "fused"),
-        (128, 5000, torch.float64, "cpu", "fused"),
-        (1, 5, torch.float32, "cpu", "letters"),
-        (128, 5, torch.bfloat16, "cpu", "letters"),
-        (128, 33, torch.bfloat16, "cpu", "sequential"),
-        (128, 32, torch.float32, "meta", "letters"),
-        (128, 33, torch.float32, "meta", "sequential"),
-    ],
-)
+@pytest.mark.parametrize(("batch", "n_rows", "dtype", "device", "method"), [
+    (128, 5, torch.float32, "cpu", "fused"), (128, 5000, torch.float64, "cpu", "fused"),
+    (1, 5, torch.float32, "cpu", "letters"), (128, 5, torch.bfloat16, "cpu", "letters"),
+    (128, 33, torch.bfloat16, "cpu", "sequential"), (128, 32, torch.float32, "meta", "letters"),
+    (128, 33, torch.float32, "meta", "sequential"),
+])  # fmt: skip
 def test_what_auto_stands_for_by_token(batch, n_rows, dtype, device, method):
     tokens = torch.empty(batch, 15, dtype=torch.int64, device=device)
     assert choose_token_method(tokens, torch.empty(n_rows, 8, 8, dtype=dtype, device=device)) == method

@@ -252,21 +252,18 @@ def test_published_layers_declare_no_tables(name):
         layer.tables(torch.zeros(3, 8))
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("gated_deltanet", {"reads": "state"}, "conv = 4: a number of letters, 0 with"),
-        ("gated_deltanet", {"reads": "keys"}, "reads = 'keys': one of gated, state"),
-        ("kda", {"expand_v": 0.3}, "4 keys take a whole number of values"),
-        ("deltaproduct", {"factors": 0}, "a product has 1 factor or more"),
-        ("mamba3", {"conv": 4}, "Mamba-3 has no convolution"),
-        ("rwkv7", {"conv": 4}, "RWKV-7 has 0 and 1"),
-        ("rwkv7", {"rank": 0}, "needs a positive whole number"),
-        ("pd_ssm", {"dictionary": 0}, "PDSSMConfig needs a positive whole number"),
-        ("slice", {"form": "full"}, "one of block, sparse, hadamard, diagonal"),
-        ("slice", {"density": 0}, "out of range"),
-    ],
-)
+@pytest.mark.parametrize(("name", "options", "message"), [
+    ("gated_deltanet", {"reads": "state"}, "conv = 4: a number of letters, 0 with"),
+    ("gated_deltanet", {"reads": "keys"}, "reads = 'keys': one of gated, state"),
+    ("kda", {"expand_v": 0.3}, "4 keys take a whole number of values"),
+    ("deltaproduct", {"factors": 0}, "a product has 1 factor or more"),
+    ("mamba3", {"conv": 4}, "Mamba-3 has no convolution"),
+    ("rwkv7", {"conv": 4}, "RWKV-7 has 0 and 1"),
+    ("rwkv7", {"rank": 0}, "needs a positive whole number"),
+    ("pd_ssm", {"dictionary": 0}, "PDSSMConfig needs a positive whole number"),
+    ("slice", {"form": "full"}, "one of block, sparse, hadamard, diagonal"),
+    ("slice", {"density": 0}, "out of range"),
+])  # fmt: skip
 def test_misfits_are_refused(name, options, message):
     with pytest.raises(UnsupportedFormat, match=message):
         config(name, options)

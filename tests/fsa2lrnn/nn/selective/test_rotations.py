@@ -19,10 +19,8 @@ LONGEST, RANDOM_WORDS = 12_000, 8  # of the words that the model runs
 
 
 def rotations(n: int, decay: float = 0.01) -> LRNN:
-    """Return a model of sum_mod(n) in one layer of Mamba-3: letter a turns a pair by 2πa/n.
-
-    Δ is 1.25 for every letter, so that all states of a length decay alike, by exp(−1.25·decay) per letter.
-    """
+    """Return a model of sum_mod(n) in one layer of Mamba-3: letter a turns a pair by 2πa/n. Δ is 1.25 for every letter,
+    so that all states of a length decay alike, by exp(−1.25·decay) per letter."""
     machine, step = MooreMachine.from_source(f"task:sum_mod({n})"), 1.25
     layer = layer_named("mamba3").Config.of_shape(Shape(1, 2), {"reads": "state", "expand_v": 0.5})
     shape = {"embedding_dim": n, "readout_hidden": 4, "connection": "chain", "layer_norm": False}

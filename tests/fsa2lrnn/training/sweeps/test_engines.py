@@ -1,6 +1,7 @@
 """Engines and grids of sweeps."""
 
 import gc
+import json
 import os
 import socket
 import subprocess
@@ -127,17 +128,18 @@ def test_a_cluster_by_address(tmp_path, monkeypatch):
         port = server.getsockname()[1]
     address = f"127.0.0.1:{port}"
     head = [Path(sys.executable).with_name("ray"), "start", "--head", "--block", f"--port={port}", "--num-cpus=2"]
-    sweep = [sys.executable, "-m", "fsa2lrnn", "sweep", "--address", address, "--output", tmp_path / "out"]
-    few = ["--task", "task:parity", "--preset", "quick", "--set", "few:steps=5", "--words", "9", "--lengths", "9"]
+    few = {"tasks": ["task:parity"], "preset": "quick", "settings": {"few": {"steps": 5}}, "words": 9, "lengths": [9]}
+    (file := tmp_path / "few.json").write_text(json.dumps(few))
+    sweep = [sys.executable, "-m", "fsa2lrnn", "sweep", file, "--address", address, "--output", tmp_path / "out"]
     with subprocess.Popen([*head, "--include-dashboard=false"], stdout=subprocess.DEVNULL) as cluster:
         try:
             wait_for(address)
             for seeds, before, runs in ("0", 0, 1), ("0,1,2", 1, 3):
-                done = subprocess.run([*sweep, *few, "--seeds", seeds], check=True, capture_output=True, text=True)
+                done = subprocess.run([*sweep, "--seeds", seeds], check=True, capture_output=True, text=True)
                 assert f"{counted(runs, 'run')}, {before} of them finished before" in done.stderr
                 assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == runs
             stranger = {**os.environ, "RAY_AUTH_TOKEN": token[::-1]}
-            done = subprocess.run([*sweep, *few], env=stranger, check=False, capture_output=True, text=True)
+            done = subprocess.run(sweep, env=stranger, check=False, capture_output=True, text=True)
             assert done.returncode == 2
             assert "if the cluster asks for a token" in done.stderr
         finally:
@@ -164,7 +166,7 @@ def test_ray_is_asked_for(monkeypatch):
 def test_processes_give_what_one_process_gives(tmp_path):
     with serial(Stop()) as run:
         wanted = {int(job.folder.name): answer for job, answer in run(jobs(tmp_path / "serial"))}
-    with processes(Stop(), cpus=2) as run:
+    with processes(Stop()) as run:
         found = {int(job.folder.name): answer for job, answer in run(jobs(tmp_path / "processes"))}
     assert found.keys() == wanted.keys()
     assert [without_places(found[i]) for i in (0, 2)] == [without_places(wanted[i]) for i in (0, 2)]
@@ -253,26 +255,15 @@ def test_what_a_file_holds_is_checked_at_once():
         Sweep.from_dict({"tasks": ["task:parity"], "networks": ["block-8", "lstm"]})
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"tasks": []}, "tasks is empty: give at least one"),
-        ({"seeds": [1, 1]}, r"seeds = \[1, 1\]: each may occur once"),
-        (
-            {"settings": {"wide": {"heads": 2}}},
-            "setting 'wide' changes heads, which network 'block-8' decides: name ano",
-        ),
-        ({"settings": {"lucky": {"seed": 7}}}, "'block-8' with 'lucky' changes seed: those are axes of their own"),
-        ({"settings": {"x": {"colour": 1}}}, "network 'diagonal' with setting 'x': colour: no such setting"),
-        ({"settings": {"x": {"batch": 0}}}, "with setting 'x': settings do not fit: batch = 0 must be a whole number"),
-        ({"tasks": ["task:parity", "task:nothing"]}, "task 'task:nothing': task 'nothing' is not known"),
-        ({"preset": "slow"}, "preset 'slow' is not known: choose one of paper, quick"),
-        ({"lengths": [0]}, "all must be at least 1"),
-        ({"lengths": [10**15]}, "1000.* words or letters are too many to be meant: at most 1,000,000,000,000 are"),
-        ({"settings": {"x": {"name": "y"}}}, "with setting 'x': name: no such setting"),
-        ({"seeds": list(range(20_000))}, "160,000 runs: at most 10,000 are a sweep, split it"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"tasks": []}, "tasks is empty: give at least one"),
+    ({"seeds": [1, 1]}, r"seeds = \[1, 1\]: each may occur once"),
+    ({"settings": {"wide": {"heads": 2}}}, "setting 'wide' changes heads, which network 'block-8' decides: name ano"),
+    ({"settings": {"lucky": {"seed": 7}}}, "'block-8' with 'lucky' changes seed: those are axes of their own"),
+    ({"settings": {"x": {"batch": 0}}}, "with setting 'x': settings do not fit: batch = 0 must be a whole number"),
+    ({"lengths": [0]}, "all must be at least 1"),
+    ({"seeds": list(range(20_000))}, "160,000 runs: at most 10,000 are a sweep, split it"),
+])  # fmt: skip
 def test_what_does_not_fit_is_named(changes, message):
     with pytest.raises(UnsupportedFormat, match=message):
         Sweep.from_dict({**VALUES, **changes})
@@ -285,21 +276,18 @@ def test_machines_too_large_together_are_refused(monkeypatch):
         Sweep.from_dict({**VALUES, "tasks": tasks, "seeds": [0], "settings": {"x": {}}, "networks": ["diagonal"]})
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("s.yaml", "", "s.yaml ends in .yaml: a sweep is a .json or a .toml file"),
-        ("s.json", "{", r"s.json cannot be read \(.*: Expecting .*: give a JSON table"),
-        ("s.toml", "x", r"s.toml cannot be read \(.*: give a TOML table"),
-        ("s.json", "[1]", "s.json holds a list: give a table with tasks"),
-        ("s.json", "[" * 100_000, r"s.json cannot be read \(the text: nested deeper than 100"),
-        ("s.toml", "a = " + "[" * 5_000 + "]" * 5_000, r"s.toml cannot be read \(the text: nested deeper than 100"),
-        ("s.toml", "a = " + "9" * 5_000, "s.toml cannot be read .*: correct the TOML"),
-        ("s.toml", "# " + "-" * (1 << 20), "s.toml has 1,048,578 bytes, and at most 1,048,576 are a sweep: split it"),
-        ("s.toml", '[networks.mine]\nlayer = "os:path"', "layer kind 'os:path' is not known: .* is made known first"),
-        ("s.json", '{"settings": {"x": {"layer": ["block"]}}}', r"layer kind \['block'\] is not known"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "message"), [
+    ("s.yaml", "", "s.yaml ends in .yaml: a sweep is a .json or a .toml file"),
+    ("s.json", "{", r"s.json cannot be read \(.*: Expecting .*: give a JSON table"),
+    ("s.toml", "x", r"s.toml cannot be read \(.*: give a TOML table"),
+    ("s.json", "[1]", "s.json holds a list: give a table with tasks"),
+    ("s.json", "[" * 100_000, r"s.json cannot be read \(the text: nested deeper than 100"),
+    ("s.toml", "a = " + "[" * 5_000 + "]" * 5_000, r"s.toml cannot be read \(the text: nested deeper than 100"),
+    ("s.toml", "a = " + "9" * 5_000, "s.toml cannot be read .*: correct the TOML"),
+    ("s.toml", "# " + "-" * (1 << 20), "s.toml has 1,048,578 bytes, and at most 1,048,576 are a sweep: split it"),
+    ("s.toml", '[networks.mine]\nlayer = "os:path"', "layer kind 'os:path' is not known: .* is made known first"),
+    ("s.json", '{"settings": {"x": {"layer": ["block"]}}}', r"layer kind \['block'\] is not known"),
+])  # fmt: skip
 def test_files_that_are_no_sweep(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(UnsupportedFormat, match=message):

@@ -160,7 +160,7 @@ def test_each_run_has_a_writer_of_its_own(tmp_path, monkeypatch):
         assert (names, settings.seed, resume) == (("tensorboard",), int(folder.name[-1]), True)
         yield lambda record: written.append((folder.name, record))
 
-    monkeypatch.setattr("fsa2lrnn.training.writers.record_writers", writers)
+    monkeypatch.setattr("fsa2lrnn.training.run_folder.record_writers", writers)
     outcomes = train_stacked(jobs(replace(TINY, steps=4), tmp_path), write_to=("tensorboard",))
     assert written == [(f"seed-{s}", outcome.records[0]) for s, outcome in zip(SEEDS, outcomes, strict=True)]
 
@@ -205,12 +205,8 @@ def stood_in(monkeypatch):
         return SimpleNamespace(device=device, wait_stream=bool)
 
     cuda = {
-        "Stream": stream,
-        "current_stream": stream,
-        "stream": nullcontext,
-        "graph": record,
-        "CUDAGraph": Graph,
-    }
+        "Stream": stream, "current_stream": stream, "stream": nullcontext, "graph": record, "CUDAGraph": Graph,
+    }  # fmt: skip
     monkeypatch.setattr(trainer.torch, "cuda", SimpleNamespace(**cuda))
     return SimpleNamespace(record=record, recorded=recorded)
 
@@ -255,14 +251,11 @@ def test_a_step_that_cannot_be_recorded_is_refused_in_words(stood_in):
         steps()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"cuda_graph": True}, "cuda_graph = True with device = 'cpu': graphs are a GPU's"),
-        ({"cuda_graph": True, "device": "cuda", "schedule": "cosine"}, "a graph holds its learning rate"),
-        ({"cuda_graph": 1}, "cuda_graph = 1 must be true or false"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"cuda_graph": True}, "cuda_graph = True with device = 'cpu': graphs are a GPU's"),
+    ({"cuda_graph": True, "device": "cuda", "schedule": "cosine"}, "a graph holds its learning rate"),
+    ({"cuda_graph": 1}, "cuda_graph = 1 must be true or false"),
+])  # fmt: skip
 def test_settings_that_do_not_fit_are_refused(changes, message):
     with pytest.raises(UnsupportedFormat, match=message):
         replace(TINY_OF_REPLAY, **changes)

@@ -18,6 +18,7 @@ from fsa2lrnn.optional import is_installed
 from fsa2lrnn.training import engines, sweep
 from fsa2lrnn.training.engines import serial
 from fsa2lrnn.training.grid import Sweep
+from fsa2lrnn.training.run_folder import WRITERS, check_writers, record_writers
 from fsa2lrnn.training.seeds import run_seed
 from fsa2lrnn.training.sweep import (
     RESULTS,
@@ -33,7 +34,6 @@ from fsa2lrnn.training.sweep import (
 )
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.training.trainer import Stop
-from fsa2lrnn.training.writers import WRITERS, check_writers, record_writers
 from tests.fsa2lrnn.training.runs import TINY
 
 FEW = {"steps": 4, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "evaluate_every": 2, "stop_at": None}
@@ -137,8 +137,7 @@ def test_a_run_that_fails_is_tried_again_and_then_left(tmp_path, begun):
     by_task = {task: [x for x in records(tmp_path) if x["task"] == task] for task in (UNLEARNABLE, "task:parity")}
     assert [x["end"] for x in by_task["task:parity"]] == ["steps"] * 2
     for record in by_task[UNLEARNABLE]:
-        assert record["end"] == "failed"
-        assert len(record["failures"]) == 3
+        assert (record["end"], len(record["failures"])) == ("failed", 3)
         assert all("Traceback" in text and "there is nothing to learn" in text for text in record["failures"])
     cells = json.loads((tmp_path / SUMMARY).read_text())
     assert [cell["ends"] for cell in cells] == [{"failed": 1}] * 2 + [{"steps": 1}] * 2
@@ -188,15 +187,12 @@ def test_kept_models_say_where_they_come_from(path):
     assert read_result(path, KeptModelOrigin)["task"].startswith("task:")
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "reason"),
-    [
-        (RunResult, [], r"r is not a result of a run .the result = \[\] must be an object.: remove it"),
-        (RunResult, ONE_RESULT | {"last_checkpoint": [{}]}, r"last_checkpoint\[0\].length is missing"),
-        (SweepLine, ONE_RESULT, "the result.folder is missing; the result.judged is missing"),
-        (KeptModelOrigin, ONE_RESULT, "the result.task is missing"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "value", "reason"), [
+    (RunResult, [], r"r is not a result of a run .the result = \[\] must be an object.: remove it"),
+    (RunResult, ONE_RESULT | {"last_checkpoint": [{}]}, r"last_checkpoint\[0\].length is missing"),
+    (SweepLine, ONE_RESULT, "the result.folder is missing; the result.judged is missing"),
+    (KeptModelOrigin, ONE_RESULT, "the result.task is missing"),
+])  # fmt: skip
 def test_what_is_no_result_is_named(kind, value, reason):
     with pytest.raises(CheckpointError, match=reason):
         parse_result(kind, json.dumps(value), "r")
@@ -283,7 +279,7 @@ REAL = """
 import sys
 from pathlib import Path
 from tests.fsa2lrnn.training.runs import TINY
-from fsa2lrnn.training.writers import record_writers
+from fsa2lrnn.training.run_folder import record_writers
 
 opened = [record_writers(("wandb",), TINY, Path(name), True) for name in sys.argv[1:]]
 with opened[0] as one, opened[1] as two:

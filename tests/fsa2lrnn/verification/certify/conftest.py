@@ -51,13 +51,10 @@ def perturbed_machines(draw):
     float32 or float64, of one head or two."""
     machine = draw(machines(max_states=3, max_letters=2, outputs=(0, 1)))
     tables = perturbed(
-        machine,
-        noise=draw(st.sampled_from([0.0, 0.003, 0.03, 0.1])),
-        heads=draw(st.integers(1, 2)),
-        layer_norm=draw(st.booleans()),
-        dtype=draw(st.sampled_from([torch.float32, torch.float64])),
+        machine, noise=draw(st.sampled_from([0.0, 0.003, 0.03, 0.1])), heads=draw(st.integers(1, 2)),
+        layer_norm=draw(st.booleans()), dtype=draw(st.sampled_from([torch.float32, torch.float64])),
         seed=draw(st.integers(0, 99)),
-    )
+    )  # fmt: skip
     return machine, tables
 
 

@@ -1,6 +1,7 @@
 """`certify`, its search and its bounds on work."""
 
 import math
+import time
 import warnings
 from dataclasses import replace
 
@@ -13,9 +14,10 @@ from fsa2lrnn import LRNN, MooreMachine, Readout, certify, check, prove_equivale
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.compile.lower import compile_machine, lower
-from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+from fsa2lrnn.errors import InvalidMachine, OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn import SwitchedAffine
 from fsa2lrnn.nn.gate import look_up
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verification.certificate import Tube
 from fsa2lrnn.verification.certify.frames import Frames, gradients
 from fsa2lrnn.verification.certify.tubes import TubeSearch, rounded
@@ -254,3 +256,14 @@ def test_only_a_cap_cuts_short(monkeypatch):
 def test_a_budget_is_a_positive_number(values):
     with pytest.raises(UnsupportedFormat, match="positive number"):
         WorkBudget(*values)
+
+
+@pytest.mark.long
+def test_time_limits_hold_for_large_frames():
+    """The singular values of a frame of 60 states and 60 entries took 40 s and 2 GB."""
+    machine = zoo.group("A5")
+    tables = switched(compile_machine(machine))
+    begun = time.process_time()
+    with pytest.raises(OutOfTime):
+        certify(tables, machine, seconds=0.5)
+    assert time.process_time() - begun < 1.5

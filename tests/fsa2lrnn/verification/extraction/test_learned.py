@@ -1,4 +1,4 @@
-"""From weights back to the machine: where states close, by suffixes and by L*, and the evidence for it."""
+"""From weights back to the machine: where states close, and by suffixes, and the evidence for it."""
 
 import numpy as np
 import pytest
@@ -13,8 +13,6 @@ from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, Readout
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.extraction import ModelSystem, extract, extract_learned
-from fsa2lrnn.verification.extraction.from_outputs import METHODS
-from fsa2lrnn.verification.extraction.lstar import _Teacher, learn
 from fsa2lrnn.verification.extraction.runner import MaskedModel, Runner, join, pick, to_bytes
 from fsa2lrnn.verification.extraction.suffixes import classes_of
 from tests.fsa2lrnn.automata.test_language import blank_outputs
@@ -53,13 +51,6 @@ def test_reading_in_parts_picking_and_joining(i, monkeypatch):
         assert len(to_bytes(final)) == 7
 
 
-def test_bits_tell_states_apart():
-    rows = to_bytes((torch.tensor([[0.0], [-0.0], [0.0]]), torch.tensor([1, 1, 1])))
-    assert rows.shape == (3, 12)
-    assert (rows[0] == rows[2]).all()
-    assert (rows[0] != rows[1]).any()
-
-
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
 AFTER_ONES = MooreMachine([[0, 0], [1, 1]], [False, True])  # counts after the letter 1 alone
 
@@ -79,12 +70,11 @@ def test_only_what_counts_is_asked_and_numbers_that_are_none_are_refused():
 ZOO = [zoo.sum_mod(5), zoo.even_pair(3), zoo.even_pairs(), zoo.tomita(3), zoo.group("S3"), zoo.flip_flop()]
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("machine", ZOO, ids=lambda machine: f"{machine.n_states} states")
-def test_compiled_machines_come_back(machine, method):
+def test_compiled_machines_come_back(machine):
     model = compile_machine(machine)
-    assert extract_learned(model, method, empty_word=True).machine == machine.minimise()
-    found = extract_learned(model, method)
+    assert extract_learned(model, empty_word=True).machine == machine.minimise()
+    found = extract_learned(model)
     assert equivalent(found.machine, machine, empty_word=False) is None
     assert found.machine.n_states == smallest_after_first(machine).n_states
     assert found.held_out.agreement == 1
@@ -99,15 +89,13 @@ def test_any_compiled_machine_comes_back(machine, dtype, layout):
     assert found.classes == found.machine.n_states
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_model_that_drifts_is_still_a_machine_on_short_words(method):
+def test_a_model_that_drifts_is_still_a_machine_on_short_words():
     """Its states do not close, and on long words it is wrong: the evidence says from where on."""
     machine = zoo.even_pair(3)
     model = drifting(machine, 0.02)
-    found = extract_learned(model, method, horizon=12)
+    found = extract_learned(model, horizon=12)
     assert equivalent(found.machine, machine, empty_word=False) is None
-    assert found.machine.n_states == 7
-    assert found.held_out.agreement == 1
+    assert (found.machine.n_states, found.held_out.agreement) == (7, 1)
     later = extract_learned(model, horizon=2_000).held_out
     assert later.agreement < 1
     assert 12 < later.first_disagreement <= 2_000
@@ -121,8 +109,7 @@ def test_the_start_merges_where_it_can_and_else_has_the_output_of_the_model():
     assert pairs == zoo.even_pairs().minimise()
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_only_outputs_that_count_are_learned(method):
+def test_only_outputs_that_count_are_learned():
     """Between digits the model may say what it likes; the machine gives None there."""
     machine = zoo.mod_arith(2)
     wild = MooreMachine(
@@ -133,14 +120,12 @@ def test_only_outputs_that_count_are_learned(method):
     )
     legal = blank_outputs(machine, (0, 1))
     counts = MooreMachine(legal.delta, [output is not None for output in legal.outputs], 0, legal.alphabet)
-    found = extract_learned(compile_machine(wild), method, counts=counts, horizon=15)
+    found = extract_learned(compile_machine(wild), counts=counts, horizon=15)
     assert found.machine == smallest_after_first(legal)
 
 
 def test_what_cannot_be_asked_is_said():
     model = compile_machine(zoo.sum_mod(2))
-    with pytest.raises(UnsupportedFormat, match="method 'vote' is not known: choose one of suffixes, lstar"):
-        extract_learned(model, "vote")
     counts = MooreMachine([[0], [0]], [True], alphabet=model.alphabet)
     named = compile_machine(MooreMachine([[0, 1], [1, 0]], [None, 1], alphabet=model.alphabet))
     with pytest.raises(UnsupportedFormat, match="None is an output of the model"):
@@ -206,8 +191,7 @@ def test_long_suffixes_are_found_or_named():
     found = classes_of(asked(model), 100, 32, 10_000, 0)
     assert found.machine.minimise() == MooreMachine([*late(9).delta, range(11)], late(9).outputs)
     assert found.conflicts > 0
-    assert found.suffix_length == 9
-    assert found.classes == 11
+    assert (found.suffix_length, found.classes) == (9, 11)
     model = compile_machine(MooreMachine([*late(12).delta, range(14)], late(12).outputs))
     with pytest.raises(NotExact, match=r"\(.*\) and \(.*\) cannot be told apart by suffixes of up to 8 letters, but"):
         classes_of(asked(model), 100, 8, 10_000, 0)
@@ -224,18 +208,3 @@ def unbounded():
     step = torch.tensor([-1.0, 1.0]).reshape(2, 1, 1)
     readout = Readout.linear(torch.tensor([[0.0], [1.0]]), torch.tensor([0.5, 0.0]))
     return LRNN.from_tables(torch.ones(2, 1, 1, 1), step, torch.zeros(1, 1), readout)
-
-
-def test_a_teacher_answers_once_and_hypotheses_are_bounded():
-    teacher = _Teacher(asked(compile_machine(zoo.sum_mod(3))))
-    assert teacher.query((1, 1, 2)) == [1, 2, 1]
-    assert teacher.query((1, 1)) == [1, 2]
-    assert teacher.query(()) == [0]
-    assert (teacher.num_queries, teacher.longest) == (1, 3)
-    teacher.pre()
-    assert [teacher.step(letter) for letter in (None, 2, 2)] == [0, 2, 1]
-    teacher.post()
-    with pytest.raises(BudgetExceeded, match="a hypothesis of 5 states, more than 3"):
-        learn(asked(compile_machine(zoo.sum_mod(5))), 20, 3, 0)
-    machine = MooreMachine([[min(q + 1, 30) for q in range(31)]], [0] * 30 + [1])
-    assert learn(asked(compile_machine(machine)), 10, 100, 0).machine.n_states == 1

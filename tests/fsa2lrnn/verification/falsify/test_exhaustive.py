@@ -103,8 +103,7 @@ def test_margins_ties_and_cut_failures():
     assert judge.marks(logits, np.array([0, 1, 0, 1, 0, 0, 0])).worst(2).tolist() == [4, 1]
     judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, 1]))
     failure = judge.confirm(np.array([0, 1, 0, 1, 0, 1]))
-    assert failure.tokens.tolist() == [0, 1, 0, 1]
-    assert failure.outputs.tolist() == [0, 1, 1, 0]
+    assert (failure.tokens.tolist(), failure.outputs.tolist()) == ([0, 1, 0, 1], [0, 1, 1, 0])
     assert failure.margin < 0
     assert failure.scans == judge.model.methods
     assert judge.confirm(np.array([0, 1, 0])) is None

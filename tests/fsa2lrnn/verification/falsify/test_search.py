@@ -16,15 +16,15 @@ from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.falsify.frontiers import beam, exhaustive
-from fsa2lrnn.verification.falsify.guided import FailureTarget, FunctionalPullback, guided
-from fsa2lrnn.verification.falsify.long_words import (
+from fsa2lrnn.verification.falsify import (
     periodic,
     random,
     read_side_by_side,
     shorten,
     variants,
 )
+from fsa2lrnn.verification.falsify.frontiers import beam, exhaustive
+from fsa2lrnn.verification.falsify.guided import FailureTarget, FunctionalPullback, guided
 from fsa2lrnn.verification.falsify.model_comparison import ModelComparison
 
 MACHINE = zoo.even_pair(2)
@@ -179,12 +179,9 @@ def test_time_that_runs_out_is_said():
 
 
 CASES = [
-    (zoo.tomita(4), 0, 0.05),
-    (zoo.tomita(4), 4, 0.06),
-    (zoo.sum_mod(2), 2, 0.09),
-    (zoo.sum_mod(2), 3, 0.13),
+    (zoo.tomita(4), 0, 0.05), (zoo.tomita(4), 4, 0.06), (zoo.sum_mod(2), 2, 0.09), (zoo.sum_mod(2), 3, 0.13),
     (zoo.even_pair(2), 2, 0.09),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("machine", "seed", "noise"), CASES)
@@ -290,8 +287,7 @@ def test_shortest_words_are_reached():
     judge = ModelComparison(compile_machine(PARITY), NEVER_EVEN_AGAIN)
     failure = judge.confirm(np.array([0, 0, 1] + [0] * 40 + [1]))
     outcome = shorten(judge, failure, Deadline(60))
-    assert outcome.failure.tokens.tolist() == [1, 1]
-    assert outcome.length == 1
+    assert (outcome.failure.tokens.tolist(), outcome.length) == ([1, 1], 1)
     assert shorten(judge, outcome.failure, Deadline(60)).failure is None
     machine = zoo.sum_mod(3)
     n = 20
@@ -306,16 +302,10 @@ def test_shortest_words_are_reached():
     assert not random(judge, Budget(), 1_000, Deadline(-1)).finished
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "least"),
-    [
-        ("seconds", 0, "more than 0 are"),
-        ("seconds", float("nan"), "more than 0 are"),
-        ("length", 0, "at least 1 is"),
-        ("width", -1, "at least 0 is"),
-        ("random_words", -3, "at least 0 is"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "least"), [
+    ("seconds", 0, "more than 0 are"), ("seconds", float("nan"), "more than 0 are"),
+    ("length", 0, "at least 1 is"), ("width", -1, "at least 0 is"), ("random_words", -3, "at least 0 is"),
+])  # fmt: skip
 def test_a_budget_says_what_is_wrong_with_it(name, value, least):
     with pytest.raises(UnsupportedFormat, match=f"budget: {name} = {value}, but {least} needed"):
         Budget(**{name: value})

@@ -256,11 +256,8 @@ def test_each_kind_is_what_it_says(kind, approximate):
     g = gelu(y, approximate=approximate)
     z = mixing.linear(g) if "glu" in kind else None
     wanted = {
-        "none": lambda: y,
-        "gelu": lambda: g,
-        "glu": lambda: z[..., :W] * torch.sigmoid(z[..., W:]),
-        "half_glu1": lambda: g * torch.sigmoid(z),
-        "half_glu2": lambda: y * torch.sigmoid(z),
-    }[kind]()
+        "none": lambda: y, "gelu": lambda: g, "glu": lambda: z[..., :W] * torch.sigmoid(z[..., W:]),
+        "half_glu1": lambda: g * torch.sigmoid(z), "half_glu2": lambda: y * torch.sigmoid(z),
+    }[kind]()  # fmt: skip
     torch.testing.assert_close(mixing(y), wanted)
     torch.testing.assert_close(mixing(y[:, 0]), wanted[:, 0])

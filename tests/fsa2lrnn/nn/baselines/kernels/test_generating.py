@@ -43,12 +43,6 @@ def test_responses_wrap_around_unless_truncated_or_inverted(legs):
     torch.testing.assert_close(untruncated(transition, truncated(transition, C, 16), 16), C)
 
 
-@pytest.mark.long
-def test_single_precision():
-    given = drawn_of_liquid(2, 20, dtype=torch.float32)
-    assert_all_close(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), 1e-3, 1e-3)
-
-
 def test_unknown_methods_are_refused():
     system, u, state = drawn_of_liquid(1, 2)
     wording = "u float32 on cpu, state float64 on cpu: the compiled liquid recurrence takes float32 or float64"

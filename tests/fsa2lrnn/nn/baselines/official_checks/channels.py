@@ -16,13 +16,9 @@ def s4_options(options):
     mixing = {"glu": "glu", None: "gelu"}[options.get("final_act", "glu")]
     assert options.get("activation", "gelu") == "gelu"
     shared = {
-        **dims,
-        "n_ssm": options.get("n_ssm"),
-        "dt_transform": options.get("dt_transform", "exp"),
-        "mixing": mixing,
-        "l_max": options.get("l_max"),
-        "beyond": "cut",
-    }
+        **dims, "n_ssm": options.get("n_ssm"), "dt_transform": options.get("dt_transform", "exp"), "mixing": mixing,
+        "l_max": options.get("l_max"), "beyond": "cut",
+    }  # fmt: skip
     if options["mode"] == "diag":
         shared |= {"init": options["init"].removeprefix("diag-"), "discretisation": options.get("disc", "zoh")}
         return S4DLayer, S4DConfig(**shared)
@@ -74,16 +70,10 @@ def check_system(numbers, layer):
 
 def check_liquid_released(numbers, options):
     config = LiquidS4Config(
-        options["d_model"],
-        options["d_state"],
-        n_ssm=options["n_ssm"],
-        dt_min=options["dt_min"],
-        dt_max=options["dt_max"],
-        kernel=options["liquid_kernel"],
-        degree=options["liquid_degree"],
-        allcombs=options.get("allcombs", True),
-        mixing="none" if options.get("linear") else "glu",
-    )
+        options["d_model"], options["d_state"], n_ssm=options["n_ssm"], dt_min=options["dt_min"],
+        dt_max=options["dt_max"], kernel=options["liquid_kernel"], degree=options["liquid_degree"],
+        allcombs=options.get("allcombs", True), mixing="none" if options.get("linear") else "glu",
+    )  # fmt: skip
     assert options.get("liquid_contract") is None
     layer, theirs = LiquidS4Layer(config.width, config).double(), numbers.weights()
     ours = official.liquid_block(theirs, options["length"])

@@ -24,20 +24,14 @@ Weights = Mapping[str, Tensor]
 
 
 def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: str = "softplus") -> dict[str, Tensor]:
-    """Convert the weights of an `S4Block` to those of `S4Layer`, or of `S4DLayer` if it has no P.
-
-    `kernel_length` is the value of its buffer l_kernel; None for S4D, and for an S4Block that has not read a word yet.
-    """
+    """Convert the weights of an `S4Block` to those of `S4Layer`, or of `S4DLayer` if it has no P. `kernel_length` is
+    the value of its buffer l_kernel; None for S4D, and for an S4Block that has not read a word yet."""
     kernel = part(weights, "layer.kernel.")
     own = {
-        "inv_dt": kernel["inv_dt"].squeeze(-1),
-        "A_real": kernel["A_real"],
-        "A_imag": kernel["A_imag"],
-        "B": kernel["B"].squeeze(0),
-        "C": kernel["C"].squeeze(0),
-        "D": weights["layer.D"].squeeze(0),
+        "inv_dt": kernel["inv_dt"].squeeze(-1), "A_real": kernel["A_real"], "A_imag": kernel["A_imag"],
+        "B": kernel["B"].squeeze(0), "C": kernel["C"].squeeze(0), "D": weights["layer.D"].squeeze(0),
         **_linear(weights, "output_linear.0.", "mixing.linear."),
-    }
+    }  # fmt: skip
     if "P" in kernel:
         own["P"] = kernel["P"].squeeze(0)
     if kernel_length is not None:
@@ -46,22 +40,15 @@ def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: s
 
 
 def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str, Tensor]:
-    """Convert the weights of the S4 module of raminmh/liquid-s4 to those of `LiquidS4Layer`.
-
-    Constants of the published correction are converted if `weights` has them under "frozen.kernel.". `kernel_length`
-    has the same meaning as in `s4_block`.
-    """
+    """Convert the weights of the S4 module of raminmh/liquid-s4 to those of `LiquidS4Layer`. Constants of the published
+    correction are converted if `weights` has them under "frozen.kernel.". `kernel_length` has the same meaning as in
+    `s4_block`."""
     kernel = part(weights, "kernel.kernel.")
     own = {
-        "inv_dt": kernel["log_dt"],
-        "A_real": kernel["inv_w_real"],
-        "A_imag": -kernel["w_imag"],
-        "B": kernel["B"].squeeze(0),
-        "P": kernel["P"].squeeze(0),
-        "C": kernel["C"].squeeze(0),
-        "D": weights["D"].squeeze(0),
-        **_linear(weights, "output_linear.0.", "mixing.linear."),
-    }
+        "inv_dt": kernel["log_dt"], "A_real": kernel["inv_w_real"], "A_imag": -kernel["w_imag"],
+        "B": kernel["B"].squeeze(0), "P": kernel["P"].squeeze(0), "C": kernel["C"].squeeze(0),
+        "D": weights["D"].squeeze(0), **_linear(weights, "output_linear.0.", "mixing.linear."),
+    }  # fmt: skip
     if kernel_length is not None:
         own["C"] = _untruncated(own, kernel_length, "exp")
     if "frozen.kernel.B" in weights:

@@ -36,11 +36,9 @@ def check_rwkv4(numbers, options):
 
 def rwkv4_model(weights, depth):
     ours = {
-        "embedding.weight": weights["emb.weight"],
-        "norms.0.weight": weights["ln_out.weight"],
-        "norms.0.bias": weights["ln_out.bias"],
-        "readout.weight": weights["head.weight"],
-    }
+        "embedding.weight": weights["emb.weight"], "norms.0.weight": weights["ln_out.weight"],
+        "norms.0.bias": weights["ln_out.bias"], "readout.weight": weights["head.weight"],
+    }  # fmt: skip
     for i in range(depth):
         block = official.rwkv4_block(official.part(weights, f"blocks.{i}."))
         ours |= {f"layers.{i}.{name}": x for name, x in block.items()}

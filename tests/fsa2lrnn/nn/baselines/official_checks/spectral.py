@@ -14,17 +14,10 @@ EPS = 1e-6  # of Flax's LayerNorm
 
 def check_s5(numbers, options):
     config = S5Config(
-        options["H"],
-        options["ssm_size"],
-        options["blocks"],
-        options["C_init"],
-        options["discretization"],
-        options["dt_min"],
-        options["dt_max"],
-        options["clip_eigs"],
-        options["conj_sym"],
+        options["H"], options["ssm_size"], options["blocks"], options["C_init"], options["discretization"],
+        options["dt_min"], options["dt_max"], options["clip_eigs"], options["conj_sym"],
         options["activation"].replace("full_glu", "glu"),
-    )
+    )  # fmt: skip
     assert not options["bidirectional"]
     assert not options["batchnorm"]
     layer, bare = (

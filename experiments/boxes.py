@@ -1,19 +1,20 @@
-"""Draw boxes in rows, the first row at the bottom, with arrows between rows, as for a cascade of components."""
+"""Draw boxes in rows, the first row at the bottom, with arrows between rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
 from itertools import pairwise
+from xml.sax.saxutils import escape
 
 import networkx as nx
 import numpy as np
 
 from fsa2lrnn.display import Markup
+from fsa2lrnn.draw.automaton import ordered
 from fsa2lrnn.draw.drawn_machine import width
 from fsa2lrnn.draw.geometry import Edge, head
-from fsa2lrnn.draw.layout import ordered
-from fsa2lrnn.draw.svg import render, standing_alone
+from fsa2lrnn.draw.svg import standing_alone
 
 _LINE, _PAD, _GAP, _BETWEEN, _LEFT = 16.0, 12.0, 26.0, 46.0, 64.0
 
@@ -50,12 +51,34 @@ def boxes(
     left = min(x for x, _ in place.values()) - wide / 2 - _LEFT
     place = {q: at - (left, 0) for q, at in place.items()}
     size = math.ceil(max(x for x, _ in place.values()) + wide / 2 + 14), n_rows * (high + _BETWEEN) - _BETWEEN + 28
-    drawn = render(
-        "boxes.svg", title=title, size=size, place=place, boxes=lines, wide=wide, high=high, marked=marked,
-        rows=[place[rows.index(row)][1] for row in range(n_rows)], arrowhead=head,
-        curves=[_curve(np.stack([place[q] for q in route]), high) for route in routes],
-    )  # fmt: skip
-    return standing_alone(Markup(drawn), size)
+    drawn = [_arrow(_curve(np.stack([place[q] for q in route]), high)) for route in routes]
+    for row in range(n_rows):
+        y = place[rows.index(row)][1] + 4
+        drawn.append(f'<text x="8" y="{y:g}" text-anchor="start" class="label faint">layer {row + 1}</text>')
+    for q, box in enumerate(lines):
+        x, y = place[q]
+        drawn.append(
+            f'<rect x="{x - wide / 2:.2f}" y="{y - high / 2:.2f}" width="{wide:.2f}" height="{high:g}" rx="7" '
+            f'class="node{"" if q in marked else " plain"}"></rect>'
+        )
+        for k, line in enumerate(box):
+            at = y - (len(box) - 1) * 8 + 4 + 16 * k
+            drawn.append(
+                f'<text x="{x:.2f}" y="{at:g}" text-anchor="middle" class="label{" faint" if k else ""}">'
+                f"{escape(line)}</text>"
+            )
+    whole = (
+        f'<svg viewBox="0 0 {size[0]:g} {size[1]:g}" role="img" aria-label="{title}" class="automaton" '
+        f'style="max-width:{size[0]:g}px">\n<title>{title}</title>\n' + "\n".join(drawn) + "\n</svg>"
+    )
+    return standing_alone(Markup(whole), size)
+
+
+def _arrow(points: np.ndarray) -> str:
+    path = "".join(f"{'C' if k % 3 == 0 else ' '}{x:.2f} {y:.2f}" for k, (x, y) in enumerate(points[1:]))
+    corners = " ".join(f"{x:.2f},{y:.2f}" for x, y in head(points))
+    start = f"M{points[0][0]:.2f} {points[0][1]:.2f}"
+    return f'<path d="{start}{path}" class="edge"></path>\n<polygon points="{corners}" class="arrowhead"></polygon>'
 
 
 def _curve(points: np.ndarray, high: float) -> np.ndarray:

@@ -1,21 +1,17 @@
-"""Convert a layer with one-hot columns to an automaton: index tables of the joint states of its heads (T50)."""
+"""The automata of the heads of a layer with one-hot columns, and the machine of their joint states (T50)."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from fsa2lrnn.automata.language import explore, share_cells
+from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.integer_tables import IndexTables
-from fsa2lrnn.compile.lower import lower
-from fsa2lrnn.compile.recurrence import Recurrence, StateReadout
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.nn.switched import switched
 
 Joint = tuple[int, ...]  # one state per head
 
@@ -77,36 +73,3 @@ def joint_machine(
 
     start: Joint = tuple(heads.start[columns].tolist())
     return explore(alphabet, start, step, lambda q: q if output is None else output[q], max_states)
-
-
-def harden(model: LRNN, max_states: int = 100_000) -> LRNN:
-    """Return the automaton of a model with one-hot columns as an index model (T50).
-
-    Its states are the reachable joint states of all heads. One evaluation of the gates chooses the transitions, and one
-    of the read-out the output of each state, the one with the largest logit. Where another evaluation of the model
-    (another batch, dtype or computer) rounds a choice otherwise, its outputs may differ from the automaton's.
-
-    Raises:
-        UnsupportedFormat: for a model that is not one layer over letters with the column rule "onehot".
-        BudgetExceeded: if more than `max_states` joint states are reachable; prune heads first.
-
-    >>> from fsa2lrnn import compile_machine, zoo
-    >>> model = compile_machine(zoo.sum_mod(3), normalisation="onehot")
-    >>> harden(model).transduce("112"), harden(model).layers[0].block_sizes
-    ([1, 2, 1], (3,))
-    """
-    heads = heads_of(model)
-    joint = joint_machine(heads, range(len(heads.start)), None, model.alphabet, max_states)
-    numbers = np.array(output_numbers(model, cast("list[Joint]", joint.outputs)))
-    cell, representatives = share_cells(joint.delta)
-    tables = IndexTables(joint.delta[representatives], joint.start, cell)
-    return lower(Recurrence(model.alphabet, model.outputs, tables, StateReadout(numbers)), model.dtype)
-
-
-@torch.no_grad()
-def output_numbers(model: LRNN, states: Sequence[Joint]) -> list[int]:
-    """Return the output index of each joint state, computed by the model's own read-out."""
-    affine = switched(model)
-    x = torch.zeros(len(states), *affine.x0.shape, dtype=affine.dtype)
-    x.scatter_(-1, torch.tensor(states)[..., None], 1)
-    return affine.logits(x).argmax(-1).tolist()

@@ -22,24 +22,33 @@ from fsa2lrnn.compile.integer_tables import DenseTables
 from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.layers import BlockLayer, IndexLayer, Layer
 from fsa2lrnn.nn.model import LRNN, State
 from fsa2lrnn.nn.normalise import normalise
 from fsa2lrnn.symbols import encode
+
+_NO_GATES = "an index table has neither gates nor heads to break: use a dense model"
 
 
 def flip_transition(model: LRNN, letter: Hashable, state: int, target: int, head: int = 0) -> LRNN:
     """Return the model with a wrong transition: the letter leads `state` to `target` in the block of one head."""
     broken, cell = _open(model, letter)
-    rows = broken.recurrences[0].get_map(cell, head)
+    layer = broken.recurrences[0]
+    if isinstance(layer, IndexLayer):
+        layer.next_state[cell, state] = target
+        return broken
+    size = layer.block_sizes[head]
+    rows = _block(layer, cell, head)[:size, :size].argmax(0)
     rows[state] = target
-    broken.recurrences[0].set_map(cell, head, rows)
+    layer.set_map(cell, head, rows)
     return broken
 
 
 def transpose_block(model: LRNN, letter: Hashable, head: int = 0) -> LRNN:
     """Return the model with the letter's block transposed; the model must be dense."""
     broken, cell = _open(model, letter)
-    broken.recurrences[0].transpose_map(cell, head)
+    block = _block(broken.recurrences[0], cell, head)
+    block.copy_(block.T.clone())
     return broken
 
 
@@ -73,7 +82,7 @@ def wrong_gate_weight(model: LRNN, layer: int, unit: int, column: int, gate: str
         raise UnsupportedFormat(
             f"gate {gate!r} of layer {layer}: it has the gates {', '.join(gates)}, break one of those"
             if gates
-            else "an index table has neither gates nor heads to break: use a dense model"
+            else _NO_GATES
         )
     gates[gate].weights.W1.detach()[unit, column] += 1
     return broken
@@ -100,8 +109,25 @@ class _ShiftsInZeros(LRNN):
 def swap_heads(model: LRNN, layer: int, first: int, second: int) -> LRNN:
     """Return the model with two blocks of a layer swapped, but not the weights that read their states."""
     broken = deepcopy(model)
-    broken.recurrences[layer].swap_heads(first, second)
+    changed = broken.recurrences[layer]
+    sizes = changed.block_sizes
+    if isinstance(changed, IndexLayer):
+        raise UnsupportedFormat(_NO_GATES)
+    if sizes[first] != sizes[second]:
+        raise UnsupportedFormat(f"heads {first} and {second} have blocks of sizes {sizes}: take equal ones")
+    of_gates = [part for _, gate in changed.gates for part in (gate.weights.W2, gate.weights.b2)]
+    for part in [changed.get_parameter("x0").detach(), *(weight.detach() for weight in of_gates)]:
+        heads = part.view(len(sizes), -1)
+        heads[[first, second]] = heads[[second, first]].clone()
     return broken
+
+
+def _block(layer: Layer, cell: int, head: int) -> Tensor:
+    """Return the weights of the block of one head that an input e_cell selects, (b, b), a view."""
+    if not isinstance(layer, BlockLayer):
+        raise UnsupportedFormat(f"{type(layer).__name__} has no blocks, nothing to transpose: use a dense model")
+    n_heads, b = layer.mask.shape
+    return layer.transition.weights.W2.detach().view(n_heads, b, b, -1)[head, :, :, cell]
 
 
 def reset_for_map(recurrence: Recurrence) -> Recurrence:
