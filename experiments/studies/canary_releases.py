@@ -1,8 +1,8 @@
 """Run canaries on released versions of transformers: `python -m experiments.studies.canary_releases SITES FOLDERS`.
 
 SITES holds one folder of packages per version (`pip install --no-deps --target SITES/5.3.0 transformers==5.3.0`, with
-the versions of tokenizers and huggingface_hub that it wants), FOLDERS the canaries (`fsa2lrnn canary make`). Results are
-stored in canary_releases.json after each pair; pairs that are there are not run again.
+the versions of tokenizers and huggingface_hub that it wants in SITES/5.3.0 or its folder `dependencies`), FOLDERS the
+canaries (`fsa2lrnn canary make`). Results are stored in canary_releases.json after each pair, and not computed again.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from typing import Any
 import torch
 
 Run = dict[str, Any]
-"""word: letters; outputs: tokens after the letters from number `first` on; events: the positions at which the stack could
-lose state; wrong: letters that were read and taken back there; others: the words of other sequences; padding."""
+"""word: letters; outputs: tokens after the letters from number `first` on; events: the positions at which the stack
+could lose state; wrong: letters that were read and taken back there; others: the words of other sequences; padding."""
 
 
 class Refused(Exception):
@@ -403,7 +403,9 @@ def generate_chunked(stack: Stack) -> Iterator[Run]:
     yield from _generated(stack, "chunks of 7", prefill_chunk_size=7)
 
 
-def drive(model: Any, words: list[list[int]], generates: bool, padding: int, names: list[str]) -> Iterator[dict[str, Any]]:
+def drive(
+    model: Any, words: list[list[int]], generates: bool, padding: int, names: list[str]
+) -> Iterator[dict[str, Any]]:
     """Yield what each pattern did: "status" ran or refused, with runs or a message, and seconds."""
     stack = Stack(model, words)
     stack.generates, stack.padding = generates, padding

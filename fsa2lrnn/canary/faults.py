@@ -1,4 +1,4 @@
-"""The faults of an inference stack, as changes of what a canary holds, and the search for the one that explains outputs.
+"""The faults of an inference stack as changes of what a canary holds, and the search for one that explains outputs.
 
 A fault happens between two letters: the state after `t` letters is replaced, in all layers or in one, in the recurrent
 states, in the convolution's windows, or in both. What a stack puts out then is what the canary puts out from the
@@ -44,8 +44,8 @@ class Moment:
     def read(self, letters: Sequence[int], state: State | None = None) -> State:
         """Return the state after further letters."""
         state = self.past[-1] if state is None else state
-        for state in self.canary.run(state, letters):
-            pass
+        for letter in letters:
+            state = self.canary.step(state, letter)
         return state
 
 
@@ -164,7 +164,9 @@ def explained(canary: Canary, run: dict[str, Any], states: Sequence[State], posi
     event.
     """
     events = [event for event in run["events"] if event < position] or [0]
-    given = {name: run.get(name, default) for name, default in (("wrong", ()), ("others", ()), ("padding", 0), ("after", 0))}
+    given = {
+        name: run.get(name, default) for name, default in (("wrong", ()), ("others", ()), ("padding", 0), ("after", 0))
+    }
     for event in reversed(events[-4:]):
         for name, state in faults(Moment(canary, states[: event + 1], run["word"], **given)):
             if _follows(canary, run, states[: event + 1], state, set(), "", given):
@@ -177,7 +179,13 @@ def explained(canary: Canary, run: dict[str, Any], states: Sequence[State], posi
 
 
 def _follows(
-    canary: Canary, run: dict[str, Any], past: Sequence[State], state: State, events: set[int], name: str, given: dict[str, Any]
+    canary: Canary,
+    run: dict[str, Any],
+    past: Sequence[State],
+    state: State,
+    events: set[int],
+    name: str,
+    given: dict[str, Any],
 ) -> bool:
     """Return whether the outputs are those after replacing the state, and at later events by the fault of that name."""
     token, first, outputs, word = tokens_of(canary), run["first"], run["outputs"], run["word"]

@@ -120,9 +120,7 @@ class Canary:
     def machine(self) -> MooreMachine:
         """The automaton over the letters, with names of outputs such as `1.0/2.3`, or the next letters."""
         number = {state: i for i, state in enumerate(self.reachable)}
-        delta = [
-            [number[self.step(state, letter)] for state in self.reachable] for letter in range(len(self.letters))
-        ]
+        delta = [[number[self.step(state, letter)] for state in self.reachable] for letter in range(len(self.letters))]
         # The model puts out no token before the first letter, so the start's output is free: it names no value.
         labels = [self.label(state) for state in self.reachable]
         return MooreMachine(delta, labels, 0, self.letters)
@@ -166,7 +164,7 @@ def recency(n_letters: int = 4) -> Canary:
         raise UnsupportedFormat(f"{n_letters} letters: the pairs of four letters fill three layers")
 
     def register(first: int, second: int) -> Head:
-        rows = [(0, 1, 2)] * n_letters
+        rows: list[tuple[int, ...]] = [(0, 1, 2)] * n_letters
         rows[first], rows[second] = (1,) * 3, (2,) * 3
         return Head(tuple(rows))
 
@@ -248,8 +246,8 @@ def long_cycle(canary: Canary, tries: int = 60, seed: int = 0) -> tuple[tuple[tu
 def words(canary: Canary, count: int, length: int, seed: int = 0, apart: int = 6) -> tuple[Word, ...]:
     """Return words in which, where possible, the values differ from those of each of the last `apart` letters.
 
-    So a state that is too old or too new by up to `apart` letters shows at once, in each layer and in the windows. Letters
-    are drawn with a seed; where no letter keeps all apart, the one that keeps most is taken.
+    So a state that is too old or too new by up to `apart` letters shows at once, in each layer and in the windows.
+    Letters are drawn with a seed; where no letter keeps all apart, the one that keeps most is taken.
     """
     lagged = [head.lag > 0 for heads in canary.layers for head in heads]
 
@@ -269,11 +267,15 @@ def words(canary: Canary, count: int, length: int, seed: int = 0, apart: int = 6
         while len(word) < length:
             order = rng.sample(range(len(canary.letters)), len(canary.letters))
             reached = {a: canary.step(state, a) for a in order}
-            letter = order[0] if rng.random() < 0.25 else min(  # some letters at random, lest the word repeats itself
-                order,
-                key=lambda a: sum(
-                    x == y for old in past[-apart:] for x, y in zip(parts(reached[a]), old, strict=True)
-                ),
+            letter = (
+                order[0]
+                if rng.random() < 0.25
+                else min(  # some letters at random, lest the word repeats itself
+                    order,
+                    key=lambda a: sum(
+                        x == y for old in past[-apart:] for x, y in zip(parts(reached[a]), old, strict=True)
+                    ),
+                )
             )
             state = reached[letter]
             past.append(parts(state))

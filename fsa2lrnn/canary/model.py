@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.export import target
 from fsa2lrnn.export.constructions import reflections, register
 from fsa2lrnn.export.folder import DTYPES, ExportedModel
+from fsa2lrnn.export.huggingface import HuggingFace
 from fsa2lrnn.export.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit, orbit
 from fsa2lrnn.export.whole_model import folder_written_whole, prove
-from fsa2lrnn.export.huggingface import HuggingFace
 from fsa2lrnn.layers import released_model
 from fsa2lrnn.verdicts import Proved
 
@@ -29,10 +30,13 @@ def plan_of(canary: Canary) -> StagePlan:
     """Return the plan of a canary: a stage for each of its layers; all but the last pass the letters on."""
     n = len(canary.letters)
     orbits = [[_orbit(head) for head in heads] for heads in canary.layers]
-    marks = [[_marks(head, made) for head, made in zip(*pair, strict=True)] for pair in zip(canary.layers, orbits, strict=True)]
+    marks = [
+        [_marks(head, made) for head, made in zip(*pair, strict=True)]
+        for pair in zip(canary.layers, orbits, strict=True)
+    ]
     of_heads = [mark for layer in marks for mark in layer]
     names = {label: i for i, label in enumerate(dict.fromkeys(canary.machine.outputs[1:]))}
-    label_of = {held(state): canary.label(state) for state in canary.reachable[1:]}
+    label_of: dict[tuple[int, ...], Hashable] = {held(state): canary.label(state) for state in canary.reachable[1:]}
     last = tuple(
         Unit(None, tuple(mark[value] for mark, value in zip(of_heads, values, strict=True)), names[label_of[values]])
         for values in canary.outputs
@@ -48,10 +52,10 @@ def plan_of(canary: Canary) -> StagePlan:
 class _Plan(StagePlan):
     """A plan whose outputs are those after a letter; the output before the first letter is none."""
 
-    named: tuple[str, ...] = ()
+    named: tuple[Hashable, ...] = ()
 
     @property
-    def outputs(self) -> tuple[str, ...]:
+    def outputs(self) -> tuple[Hashable, ...]:
         return self.named
 
 
@@ -145,7 +149,8 @@ def record(canary: Canary, layer: str, dtype: str, generates: bool) -> dict[str,
     n = len(canary.letters)
     return {
         "format": FORMAT, "version": VERSION, "model": layer, "dtype": dtype, "kind": canary.kind,
-        "generates": generates, "letters": canary.letters, "layers": [[head._asdict() for head in heads] for heads in canary.layers],
+        "generates": generates, "letters": canary.letters,
+        "layers": [[head._asdict() for head in heads] for heads in canary.layers],
         "follows": [[list(values), letter] for values, letter in canary.follows],
         "outputs": [] if generates else [[list(values), n + i] for values, i in canary.outputs.items()],
         "words": words(canary, WORDS, LENGTH), "padding": n + len(canary.outputs),

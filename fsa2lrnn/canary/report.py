@@ -1,4 +1,4 @@
-"""Hold what the driver saw against the canary, and report it: exact, refused, or the first wrong token with its cause."""
+"""Hold what the driver saw against the canary: each pattern is exact, refused, or wrong at a token, with the cause."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class CanaryReport:
     def rows(self) -> list[tuple[str, str, str]]:
         """Return (pattern, answer, remark) in the order of the driver."""
         remark = {**self.messages, **{name: self._remark(name) for name in self.wrong}}
-        answers = {name: "exact" for name in self.exact} | {name: "refused" for name in self.refused}
-        answers |= {name: "wrong" for name in self.wrong}
+        answers = dict.fromkeys(self.exact, "exact") | dict.fromkeys(self.refused, "refused")
+        answers |= dict.fromkeys(self.wrong, "wrong")
         return [(name, answers[name], remark.get(name, "")) for name in self.seconds]
 
     def _remark(self, name: str) -> str:
@@ -133,7 +133,7 @@ def report(canary: Canary, done: Iterable[Done], versions: Mapping[str, str]) ->
 
 
 def chosen(patterns: str | Sequence[str], generates: bool) -> list[str]:
-    """Return the names of patterns: "all" that suit the canary, or those given; raise `UnsupportedFormat` for others."""
+    """Return the names of all patterns that suit the canary, or those given; raise `UnsupportedFormat` for others."""
     from fsa2lrnn.canary import driver
 
     if patterns == "all":

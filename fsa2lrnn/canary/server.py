@@ -1,7 +1,7 @@
 """Run a canary on a server with an OpenAI-compatible interface: standard library alone, nothing of torch.
 
 The canary generates: greedy decoding must put out one known sequence of letters after every prompt, whatever other
-requests the server answers at the same time. Prompts are text; the server's model is the folder, loaded by its operator.
+requests the server answers at the same time. Prompts are text. The server has loaded the folder.
 """
 
 from __future__ import annotations

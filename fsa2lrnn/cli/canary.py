@@ -44,7 +44,8 @@ def make(
 def run(
     folder: Folder,
     path: Annotated[
-        Path | None, typer.Option(metavar="SITE", help="run the transformers in this folder of packages, not the installed")
+        Path | None,
+        typer.Option(metavar="SITE", help="run the transformers in this folder of packages"),
     ] = None,
     url: Annotated[
         str | None, typer.Option(metavar="URL", help="test a server with an OpenAI interface, http://localhost:8000/v1")

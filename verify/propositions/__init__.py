@@ -6,7 +6,7 @@
 ('Refuted', True, 256)
 """
 
-from verify.propositions import cascades, compilation, families, grids, layers, probes, scans, stability
+from verify.propositions import canary, cascades, compilation, families, grids, layers, probes, scans, stability
 from verify.propositions.registry import (
     DEEP,
     FAST,
@@ -31,6 +31,7 @@ REGISTRY: tuple[Proposition, ...] = (
     *layers.PROPOSITIONS,
     *cascades.PROPOSITIONS,
     *probes.PROPOSITIONS,
+    *canary.PROPOSITIONS,
 )
 
 __all__ = [

@@ -73,7 +73,7 @@ def tracking():
     return canary, model
 
 
-def injected(canary, word, other):
+def injected(canary):
     """Yield (the name of a fault, the altered state of each layer as (time and word of values, of windows))."""
     n_layers = len(canary.layers)
 
@@ -87,7 +87,11 @@ def injected(canary, word, other):
         for part, (of_values, of_windows) in PARTS.items():
             altered = (source if of_values else N, source if of_windows else N)
             yield f"{name} ({part})" if part else name, mixed(*altered)
-    for name in ("the state were zero", "the state were that of other sequence 0", "the last 3 letters had not been read"):
+    for name in (
+        "the state were zero",
+        "the state were that of other sequence 0",
+        "the last 3 letters had not been read",
+    ):
         for layer in range(n_layers):
             yield f"{name} (layer {layer} only)", mixed(sources[name], sources[name], [layer])
     yield "layer 0 had read the state of layer 1", [("layer", 1), *[(N, N)] * (n_layers - 1)]
@@ -111,7 +115,7 @@ def test_faults_injected_into_a_models_cache_are_seen_and_explained(tracking):
         name, t = source if isinstance(source, tuple) else ("word", source)
         return zero[layer][which] if t == 0 else kept[name][t - 1][layer][which]
 
-    cases = list(injected(canary, word, other))
+    cases = list(injected(canary))
     assert len(cases) >= 40
     rows = []
     for _, layers in cases:

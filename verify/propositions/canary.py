@@ -1,0 +1,55 @@
+"""Canaries: which faults of an inference stack show within how many tokens, after every history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fsa2lrnn.canary.faults import detection
+from fsa2lrnn.canary.machines import Canary, exchange, recency
+from verify.propositions.registry import Answer, Effort, Proposition, Proved, refuted
+
+_AT_ONCE = (
+    "the state were zero", "the last 1 letters had not been read", "the last 1 letters had been read twice",
+    "the next 1 letters had been read before",
+)  # fmt: skip
+_LETTERS = 6  # of the histories
+
+
+def exchanges_show_at_once(effort: Effort, make: Callable[[], Canary] = exchange) -> Answer:
+    """Follow pairs of right and altered states for each fault, after all histories of six letters."""
+    canary = make()
+    for name in effort.track(_AT_ONCE):
+        found = detection(canary, name, last=1, length=_LETTERS)
+        if found.within != 1:
+            return refuted(f"{name}: {float(found.unseen):.3%} of continuations show nothing", fault=name)
+    return Proved(f"{len(_AT_ONCE)} faults by the product automaton", len(_AT_ONCE))
+
+
+def registers_show_a_reset_at_once(effort: Effort, make: Callable[[], Canary] = recency) -> Answer:
+    """The same for the registers of the order of letters, once all letters were read."""
+    canary = make()
+    for name in effort.track(_AT_ONCE[:1]):
+        found = detection(canary, name, last=0, length=_LETTERS)
+        if found.within != 1:
+            return refuted(f"{name}: {float(found.unseen):.3%} of continuations show nothing", fault=name)
+    return Proved("a reset by the product automaton", 1)
+
+
+PROPOSITIONS = (
+    Proposition(
+        "canary-exchange",
+        "In the canary of exchanges every lost, repeated or anticipated letter shows at the next token.",
+        "faults of recurrent states and windows together; histories of six letters, every continuation",
+        "T61 of docs/theory.md",
+        exchanges_show_at_once,
+        Proved,
+    ),
+    Proposition(
+        "canary-reset",
+        "In the canary of registers a state that is reset shows at the next token.",
+        "histories of six letters, every continuation",
+        "T61 of docs/theory.md",
+        registers_show_a_reset_at_once,
+        Proved,
+    ),
+)
