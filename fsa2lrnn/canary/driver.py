@@ -37,8 +37,9 @@ class Stack:
     def __init__(self, model: Any, words: list[list[int]]) -> None:
         self.model, self.words = model.eval(), words
         self.arguments = inspect.signature(model.forward).parameters
-        self.is_mamba = "cache_params" in self.arguments
-        self.cache_name = "cache_params" if self.is_mamba else "past_key_values"
+        names = ("cache", "cache_params", "past_key_values")
+        self.cache_name = next((name for name in names if name in self.arguments), names[-1])
+        self.is_mamba = self.cache_name != "past_key_values"
         self.generates, self.padding = False, 0
 
     def call(self, rows: list[list[int]], cache: Any = None, before: int = 0, **more: Any) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ import torch
 
 from experiments.studies.table2.chance import ChanceLevel
 from fsa2lrnn import MooreMachine, compile_recurrence, zoo
+from fsa2lrnn.canary.machines import exchange, recency
 from fsa2lrnn.cascade.bound import prime_bound
 from fsa2lrnn.cascade.coordinates import Cover
 from fsa2lrnn.compile.choice import best_cascade, choose
@@ -29,6 +30,16 @@ SMOKE = Effort("smoke", examples=25, exhaustive=1)
 
 def without_a_letter(machine, **options):
     return mutants.drop_letter(compile_machine(machine, **options), machine.alphabet[0])
+
+
+def forgetful():
+    """The canary of exchanges, where a letter leads every permutation to the first."""
+    canary = exchange(3)
+    layers = tuple(
+        tuple(head._replace(table=((0,) * len(head.table[0]), *head.table[1:])) for head in heads)
+        for heads in canary.layers
+    )
+    return replace(canary, layers=layers)
 
 
 def complemented(machine, **options):
@@ -158,6 +169,8 @@ BROKEN = {
     "probe-inverse": [{"invert": lambda A: torch.eye(len(A)) - A}],
     **{f"probe-{name}": [{"sizes": {torch.bfloat16: Magnitudes(999)}, "gradients": False}] for name in OPERATORS},
     "probe-gates": [{"base": 0.6931}],
+    "canary-exchange": [{"make": recency}, {"make": forgetful}],
+    "canary-reset": [{"make": forgetful}],
 }
 
 
