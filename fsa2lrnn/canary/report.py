@@ -14,12 +14,13 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from fsa2lrnn.canary.faults import Deviation, compare
-from fsa2lrnn.canary.machines import Canary, Head
+from fsa2lrnn.canary.machines import WINDOW, Canary, Head
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.reading import parse_json, read_text
 
 FORMAT, VERSION, FILE = "fsa2lrnn-canary", 1, "canary.json"
 _SECONDS = 600  # of a subprocess
+_MOST_LETTERS = 64
 Done = Mapping[str, Any]  # what the driver says of one pattern
 
 
@@ -103,12 +104,28 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def canary_of(value: Mapping[str, Any]) -> Canary:
-    """Return the canary that a record describes."""
+    """Return the canary that a record describes; raise `CheckpointError` if its tables do not fit together."""
     layers = tuple(
-        tuple(Head(tuple(map(tuple, head["table"])), int(head["lag"])) for head in heads) for heads in value["layers"]
+        tuple(Head(tuple(map(tuple, head["table"])), head["lag"]) for head in heads) for heads in value["layers"]
     )
-    follows = tuple((tuple(values), int(letter)) for values, letter in value["follows"])
-    return Canary(str(value["kind"]), tuple(value["letters"]), layers, follows)
+    follows = tuple((tuple(values), letter) for values, letter in value["follows"])
+    letters, n = tuple(value["letters"]), len(value["letters"])
+
+    def among(values: Iterable[object], size: int) -> bool:
+        return all(type(x) is int and 0 <= x < size for x in values)
+
+    heads = [head for heads in layers for head in heads]
+    fits = (
+        0 < n <= _MOST_LETTERS and among((head.lag for head in heads), WINDOW + 1) and among(dict(follows).values(), n)
+    )
+    fits = fits and all(type(letter) is str and len(letter) == 1 for letter in letters)
+    for head in heads:
+        sizes = {len(row) for row in head.table}
+        fits = fits and len(head.table) == n and len(sizes) == 1 and all(among(row, *sizes) for row in head.table)
+    fits = fits and all(among(word, n) for word in value["words"]) and type(value["padding"]) is int
+    if not fits:
+        raise CheckpointError("the canary's tables, letters and words do not fit together: make it again")
+    return Canary(str(value["kind"]), letters, layers, follows)
 
 
 def report(canary: Canary, done: Iterable[Done], versions: Mapping[str, str]) -> CanaryReport:

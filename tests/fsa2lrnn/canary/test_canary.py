@@ -11,8 +11,8 @@ import torch
 from fsa2lrnn.canary.faults import PARTS, Moment, compare, detection, faults, named
 from fsa2lrnn.canary.machines import LayerState, exchange, held, long_cycle, recency, words
 from fsa2lrnn.canary.model import plan_of, record
-from fsa2lrnn.canary.report import CanaryReport, canary_of, chosen, report
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.canary.report import CanaryReport, canary_of, chosen, read_record, report
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.export import target
 from fsa2lrnn.optional import is_installed
 
@@ -209,3 +209,17 @@ def test_every_fault_is_named_once():
     word = words(canary, 1, 20)[0]
     names = [name for name, _ in faults(Moment(canary, [canary.start, *canary.run(canary.start, word)], word))]
     assert len(names) == len(set(names)) > 60
+
+
+@pytest.mark.parametrize("change", [
+    {"letters": []}, {"letters": ["a", "b", "c", "dd"]}, {"words": [[4]]}, {"padding": None}, {"follows": [[[1], 9]]},
+    {"layers": [[{"table": [[0, 1]], "lag": 0}]]}, {"layers": [[{"table": [[0, 2]] * 4, "lag": 0}]]},
+    {"layers": [[{"table": [[0, 1]] * 4, "lag": 4}]]}, {"layers": 3}, {"version": 2}, {"words": None},
+])  # fmt: skip
+def test_records_that_do_not_fit_together_are_refused(tmp_path, change):
+    value = json.loads(json.dumps(record(recency(), "qwen3-next", "float32", False)))
+    (tmp_path / "canary.json").write_text(json.dumps(value))
+    assert read_record(tmp_path)["kind"] == "recency"
+    (tmp_path / "canary.json").write_text(json.dumps(value | change))
+    with pytest.raises(CheckpointError):
+        read_record(tmp_path)
