@@ -89,7 +89,7 @@ def _write(gate: Gate, rng: np.random.Generator, kind: torch.dtype, plain: float
     """
     (m, d), n = gate.weights.W1.shape, len(gate.weights.W2)
     is_table = isinstance(gate, TableGate) or rng.random() < plain
-    if m < 2 * d and not is_table:
+    if m < (d if is_table else 2 * d):
         return
     table = rng.permuted(np.tile(np.arange(n), (d, 1)), axis=1) - float(rng.choice([n - 1, n // 2]))
     if rng.random() < 0.3:  # many ties
