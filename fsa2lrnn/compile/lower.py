@@ -217,6 +217,8 @@ def _check_exact(name: str, gate: ReluGate, parts: list[np.ndarray], dtype: torc
     sums = np.abs(b1) + sum(np.abs(W1[:, part]).max(1) for part in parts)
     _check_sums(name, "hidden unit", sums, limit, dtype)
     _check_sums(name, "entry", np.abs(W2).max(1, initial=0) + np.abs(b2), limit, dtype)
+    # At most one feature of each part is 1, or none, so a unit's largest value is the bias plus each part's largest
+    # weight.
     highest = {i: W1[:, part].max(1, initial=0) for i, part in enumerate(parts)}
     total = b1 + sum(highest.values())
     sums = np.abs(W2) @ np.maximum(total, 0) + np.abs(b2)
