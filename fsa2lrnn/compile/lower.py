@@ -186,6 +186,7 @@ def _check_maps(has_resets: bool) -> None:
 
 def values(gate: ReluGate) -> Values:
     """Return the weights of an integer gate as tensors by name, the argument of `Gate.set`."""
+    # Without units the network's gate keeps its one unit with zero weights, and only the bias is written.
     of_units = {"W1": gate.W1, "b1": gate.b1, "W2": gate.W2} if gate.n_units else {}
     return {name: torch.tensor(part) for name, part in {**of_units, "b2": gate.b2}.items()}
 

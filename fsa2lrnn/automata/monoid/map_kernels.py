@@ -42,7 +42,9 @@ def generate(
         else:
             images = letters[:, block].swapaxes(0, 1)
         images, n_before = np.ascontiguousarray(images).reshape(-1, n), len(number)
+        # The bytes of a row are its dictionary key.
         keys = images.view(f"V{n * images.itemsize}").ravel().tolist()
+        # A new key gets the next number, so numbers follow the order of first occurrence, also beyond the cap.
         codes = np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
         right.append(np.where(codes < cap, codes, -1).reshape(len(block), k))
         # New elements are numbered in the order of their first places.
