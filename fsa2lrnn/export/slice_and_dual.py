@@ -57,7 +57,7 @@ def has_register(delta: np.ndarray) -> bool:
     bounded(n**3, 30_000_000, f"triples of {n:,} states")
     merging = np.zeros((n, n, n), bool)  # [p, x, y]: some word leads both x and y to p
     states = np.arange(n)
-    # The empty word leads x and y to p if x = y = p; each round puts one more letter before the words known so far.
+    # The empty word leads x and y to p if x = y = p; each round puts letters before the words known so far.
     merging[states, states, states] = True
     while True:
         check_current("searching for a register")

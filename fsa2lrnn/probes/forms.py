@@ -110,6 +110,7 @@ def invert_by_rows(A: Tensor) -> Tensor:
     rows = [eye[..., :1, :]]
     for i in range(1, A.shape[-1]):
         above = torch.cat(rows, -2)
+        # Row i of (I + A) X = I: X_i = e_i − Σ_{j<i} A_ij X_j.
         rows.append(eye[..., i : i + 1, :] - A[..., i : i + 1, :i] @ above)
     return torch.cat(rows, -2)
 

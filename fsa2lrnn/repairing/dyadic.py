@@ -339,6 +339,7 @@ def _near_rational(delta: np.ndarray, phi: np.ndarray, bits: int) -> Iterator[np
         if len(chosen) < len(free):
             return
         yield _solve_chart(delta, basis, rest, (pivots, others), chosen, bits)
+        # The next choice must do without the entry that was chosen first.
         speeds[chosen[0]] = 0
 
 
@@ -383,6 +384,7 @@ def _chart(
     wide = np.hstack([basis, np.ones((n, 1))])
     inverse = np.linalg.inv(wide[pivots])
     chart = wide[others] @ inverse
+    # With W the rows of [φ 1], d(W_o W_p⁻¹) = (dW_o − chart dW_p) W_p⁻¹, and dW = [rest dY, 0].
     shifts = rest[others] - chart @ rest[pivots]  # (n-r-1, n-r-1)
     return chart, np.kron(shifts, inverse[:r].T)
 
@@ -405,6 +407,8 @@ def _integer_functions(phi: np.ndarray, bits: int) -> np.ndarray:
     n = len(phi)
     wide = np.hstack([phi, np.ones((n, 1))])
     scaled = np.round(np.linalg.qr(wide)[0] * 2.0**_PRECISION).astype(np.int64)
+    # LLL on [I | scaled basis]: a short row is an integer relation among the states that all functions satisfy, up to
+    # rounding.
     reduced = _table(fmpz_mat(np.hstack([np.eye(n, dtype=np.int64), scaled]).tolist()).lll())
     by_chance = 2.0 ** (_PRECISION * wide.shape[1] / n)  # the approximate least size of chance relations
     largest = min(2.0 ** (2 * bits + 6), by_chance / 8)

@@ -149,6 +149,7 @@ def path(successors: np.ndarray, start: int, goal: int) -> np.ndarray:
     while i < end:
         for a in range(k):
             j = successors[queue[i], a]
+            # `letter` marks the visited nodes; the start is not marked, so that a path may return to it.
             if j >= 0 and letter[j] < 0:
                 letter[j], origin[j] = a, queue[i]
                 queue[end] = j

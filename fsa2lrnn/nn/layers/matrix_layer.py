@@ -101,7 +101,7 @@ def sequential(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
     assert v is not None
     for t, q_t in enumerate(steps.q.unbind(1)):
         for j in range(n * t, n * t + n):
-            # The update S a is taken from the state before the decay: a includes it as the factor exp(g).
+            # S a is taken from the state before the decay: where a layer decays first, its a has the factor exp(g).
             written = v[j] if a is None else v[j] + (state @ a[j].unsqueeze(-1)).squeeze(-1)
             state = state * decay[j].unsqueeze(-2) + written.unsqueeze(-1) * k[j].unsqueeze(-2)
         outputs.append((state @ q_t.unsqueeze(-1)).squeeze(-1))
