@@ -211,7 +211,8 @@ class LearningStart:
         while (longer := self.examples.fit(min(target, self.full_length))) <= at.length:
             target += 1
         at.length, at.grown = longer, at.step
-        # The running error is that of shorter words; it is raised, so that the longer ones have to prove themselves.
+        # The running error is that of shorter words. It is raised, so that words grow again only after errors on the
+        # longer ones have fallen.
         at.error = max(at.error, 1.2 * self._threshold())
         at.window_before = 1.0
 

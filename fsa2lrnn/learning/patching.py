@@ -256,7 +256,7 @@ def _gains(f, states, tokens, labels, cost, can_split):
             for j in range(b):
                 direct[row, j] += value[j] - here
             if can_split and k > 1:
-                # The column by which the state before this letter was reached: a copy in its place would redirect
+                # The column that led to the state before this letter: leading to a copy of it instead would redirect
                 # only this letter.
                 row = (tokens[i, k - 2] * b + states[i, k - 2]) * n_letters + a
                 for j in range(b):
