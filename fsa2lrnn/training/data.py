@@ -232,6 +232,7 @@ def shares_of(drawn: TaskWords, length: int) -> dict[Hashable, float]:
     steps = np.zeros((period, n, n))  # from column to row
     for phase in range(period):
         for targets in next_state[phase]:
+            # For one number the pairs (target, state) are distinct, so that `+=` on an index array adds each of them.
             steps[phase, targets, np.arange(n)] += 1 / drawn.n_draws
     states = np.eye(n)[list(drawn.starts)].mean(0)
     for k in range(fitted):
