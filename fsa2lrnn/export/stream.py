@@ -49,7 +49,7 @@ def layout(plan: StagePlan) -> StreamLayout:
         symbols.append(used)
         used += stage.n_symbols
     width = 64
-    # H = 64 · 4^i is a square of a power of two, so that √H is exact.
+    # H = 64 · 4^i is the square of a power of two, so that √H is exact.
     while width < used:
         width *= 4
     if width > MAX_WIDTH:

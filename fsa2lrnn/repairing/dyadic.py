@@ -64,8 +64,7 @@ def dead_beat(block: Block, image: Representation, probe: ReadoutProbe, observed
     # Least squares of the states by the functions and 1: the mean state is x₁ + R φ.
     mean = extended.solve(np.hstack([phi, np.ones((len(phi), 1))]), x)
     R, x1 = mean[:-1].T, mean[-1]
-    # Corrected so that U R = 1 and U x₁ + c = 0 hold exactly: replacing a state by its mean keeps the functions read
-    # from it.
+    # Corrected so that U R = 1 and U x₁ + c = 0: replacing a state by its mean keeps the functions read from it.
     back = np.linalg.pinv(probe.U)
     R = R + back @ (np.eye(image.rank) - probe.U @ R)
     x1 = x1 - back @ (probe.U @ x1 + probe.c)

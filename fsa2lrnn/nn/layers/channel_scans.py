@@ -221,7 +221,8 @@ def matters(state: Tensor) -> bool:
 
     On a GPU the 0 is recognised by its address, because reading its value would synchronise the device.
     """
-    # A tensor expanded from one number has only strides of 0, which no stored state has.
+    # Only a tensor expanded from one number has all strides 0; others are not examined, and count as states that
+    # matter.
     if state.requires_grad or any(state.stride()):
         return True
     if state.device.type != "cpu":
