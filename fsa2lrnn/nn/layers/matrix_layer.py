@@ -123,6 +123,8 @@ def chunked(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
     if steps.g.shape[-1] > 1 and batch:
         # Both exp(G) and exp(−G) of a whole chunk have to stay within float32.
         fastest = -float(steps.g.detach().sum(2).min())
+        if not fastest < math.inf:  # NaN too
+            return sequential(steps, state)
         per_chunk = min(per_chunk, int(_LARGEST_EXPONENT / max(fastest, 1e-30)))
         if per_chunk < 2:
             return sequential(steps, state)
