@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 import torch
 
+from fsa2lrnn.canary.driver import PATTERNS
 from fsa2lrnn.canary.faults import PARTS, Moment, compare, detection, faults, named
 from fsa2lrnn.canary.machines import LayerState, exchange, held, long_cycle, recency, words
 from fsa2lrnn.canary.model import plan_of, record
@@ -191,10 +192,10 @@ def test_the_driver_finds_the_faults_of_a_patched_stack(tracking, monkeypatch):
 
 
 def test_patterns_are_chosen_by_name():
-    assert "generate" not in chosen("all", generates=False)
-    assert chosen("whole,generate", generates=False) == ["whole", "generate"]
+    assert "generate" not in chosen("all", PATTERNS, generates=False)
+    assert chosen("whole, generate,whole", PATTERNS, generates=False) == ["whole", "generate"]
     with pytest.raises(UnsupportedFormat, match="'holes' is not known: choose among whole"):
-        chosen("holes", generates=False)
+        chosen("holes", PATTERNS)
 
 
 def test_a_stack_that_refuses_is_not_wrong():
