@@ -16,7 +16,7 @@ from xml.etree import ElementTree as Xml
 
 from fsa2lrnn.canary.faults import Deviation, compare
 from fsa2lrnn.canary.machines import WINDOW, Canary, Head
-from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import parse_json, read_text
 
@@ -98,14 +98,18 @@ def read_record(folder: Path) -> dict[str, Any]:
     """Return what `canary.json` of a folder holds; raise `CheckpointError` for another folder."""
     path = folder / FILE
     if not path.is_file():
-        raise CheckpointError(f"{folder} holds no {FILE}: make a canary by `fsa2lrnn canary make --model … -o {folder}`")
+        raise CheckpointError(
+            f"{folder} holds no {FILE}: make a canary by `fsa2lrnn canary make --model … -o {folder}`"
+        )
     try:
         value = parse_json(read_text(path), str(path))
         if (value["format"], value["version"]) != (FORMAT, VERSION):
             raise CheckpointError(f"{path} is of another format or version: make it again by `fsa2lrnn canary make`")
         canary_of(value)
-    except Fsa2LrnnError as fault:
-        raise CheckpointError(str(fault)) from None
+    except CheckpointError:
+        raise
+    except UnsupportedFormat as fault:
+        raise CheckpointError(f"{fault}: make it again by `fsa2lrnn canary make`") from None
     except (OSError, KeyError, TypeError, ValueError, IndexError) as fault:
         raise CheckpointError(f"{path} is damaged ({fault!r}): make it again by `fsa2lrnn canary make`") from None
     return value
@@ -188,6 +192,7 @@ def check_model(model: Any, patterns: str | Sequence[str] = "all", folder: Path 
     place = Path(model) if is_folder else folder or Path(model.config.name_or_path)
     value = read_record(place)
     require("torch", None, "a canary")
+    require("transformers", "hf", "a canary")
 
     import torch
 
@@ -237,7 +242,9 @@ def check_elsewhere(folder: Path, site: Path, patterns: str | Sequence[str] = "a
     if len(lines) != 1 + len(names):
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         what = f"pattern {names[len(lines) - 1]} ends the process" if lines else "the canary does not load"
-        raise CheckpointError(f"{what} with the packages of {site} (exit code {done.returncode}): {last[:300]}")
+        raise CheckpointError(
+            f"{what} with the packages of {site} (exit code {done.returncode}: {last[:300]}): install what it lacks"
+        )
     first, *rest = lines
     return report(canary_of(value), rest, first["versions"])
 

@@ -70,7 +70,9 @@ class Server:
         """Return the letters of a text; raise `ValueError` if there are too few, which would be right ones."""
         found = [self.canary.letters.index(c) if c in self.canary.letters else -1 for c in text.replace(" ", "")]
         if len(found) < least and -1 not in found:
-            raise ValueError(f"the answer ends after {len(found)} of {least} letters: raise the server's limit of tokens")
+            raise ValueError(
+                f"the answer ends after {len(found)} of {least} letters: raise the server's limit of tokens"
+            )
         return found
 
     def run(self, name: str, prompt: Sequence[int], out: Sequence[int], others: Sequence[Sequence[int]] = ()) -> Any:
