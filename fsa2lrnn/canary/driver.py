@@ -215,7 +215,7 @@ def _continued(stack: Stack, cache: Any, of_row: list[int], words: list[list[int
 def beams_reordered(stack: Stack) -> Iterator[Run]:
     """`reorder_cache` between two calls."""
     words, cache, _ = _batch(stack, 4, 30)
-    of_row = [2, 2, 0, 3]
+    of_row = [2, 3, 0, 0]
     _method(cache, "reorder_cache")(torch.tensor(of_row))
     yield from _continued(stack, cache, of_row, words)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,8 +37,8 @@ class CanaryReport:
         wrong: those with a wrong token.
         explanations: for each wrong pattern its cause in words, "" if no fault of the model explains it.
         messages: for each refused pattern the stack's message.
-        deviations: for each wrong pattern the first wrong token of each run that has one; the run with the fault that
-            explains the most runs is the first.
+        deviations: for each wrong pattern the first wrong token of each run that has one; the runs with the fault
+            that explains the most are the first.
         versions: the packages that ran, by name.
         seconds: the time of each pattern.
     """
@@ -140,6 +141,11 @@ def canary_of(value: Mapping[str, Any]) -> Canary:
     return Canary(str(value["kind"]), letters, layers, follows)
 
 
+def _kind(deviation: Deviation) -> str:
+    """Return the fault without numbers of letters and sequences, which differ from run to run."""
+    return re.sub(r"\d+", "", deviation.fault)
+
+
 def report(canary: Canary, done: Iterable[Done], versions: Mapping[str, str]) -> CanaryReport:
     """Return the report of what the driver saw."""
     exact, refused, wrong = list[str](), list[str](), list[str]()
@@ -151,8 +157,8 @@ def report(canary: Canary, done: Iterable[Done], versions: Mapping[str, str]) ->
         found = tuple(deviation for run in one["runs"] if (deviation := compare(canary, run)) is not None)
         if found:  # before a refusal, if there was one
             wrong.append(name)
-            votes = Counter(deviation.fault for deviation in found if deviation.fault)
-            deviations[name] = tuple(sorted(found, key=lambda deviation: -votes[deviation.fault]))
+            votes = Counter(_kind(deviation) for deviation in found if deviation.fault)
+            deviations[name] = tuple(sorted(found, key=lambda deviation: -votes[_kind(deviation)]))
         elif one["status"] == "refused":
             refused.append(name)
             messages[name] = str(one["message"])

@@ -199,11 +199,10 @@ def test_a_fault_that_goes_on_is_explained(fault, every, when):
 
 def test_the_fault_that_explains_most_runs_is_reported():
     canary = recency()
-    zero, stale = (
-        outputs_with(canary, f"{name}") for name in ("the state were zero", "the last 3 letters had not been read")
-    )
+    names = ("the state were zero", *(f"the last {n} letters had not been read" for n in (3, 5)))
+    zero, stale, staler = (outputs_with(canary, name) for name in names)
     done = {"pattern": "batch", "status": "ran", "message": "", "seconds": 0.1}
-    found = report(canary, [done | {"runs": [zero, stale, stale]}], {})
+    found = report(canary, [done | {"runs": [zero, stale, staler]}], {})
     assert found.explanations["batch"] == "as if, after letter 30, the last 3 letters had not been read"
     assert found.rows()[0][2].endswith(found.explanations["batch"])
 
