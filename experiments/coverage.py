@@ -200,7 +200,26 @@ def _soundness() -> str:
         "every scan, one letter per call and in whole words, in batches of 1, 3 and 64, with 1 and 2 threads. "
         f"{wrong:,} were wrong."
     )
-    return fill(said, 120)
+    return f"{fill(said, 120)}\n\n{fill(_beside(), 120)}"
+
+
+def _beside() -> str:
+    """Return a sentence for each kind of models at the limits of rounding."""
+    said = []
+    for name, what in (("near-ties", "ties, exact zeros and near ties"), ("extremes", "numbers near a format's ends")):
+        path = SOUNDNESS.with_name(f"{name.replace('-', '_')}.json")
+        counts = Counter[str](json.loads(path.read_bytes())["counts"])
+        proofs, certificates = (
+            sum(value for key, value in counts.items() if key.startswith(kind))
+            for kind in ("proved for calls", "certified by")
+        )
+        read = sum(value for key, value in counts.items() if key.startswith("positions"))
+        wrong = sum(value for key, value in counts.items() if key.startswith("wrong"))
+        said.append(
+            f"`--{name}` drew {counts['models']:,} models of blocks, Householder, selective and hard layers, "
+            f"with {what}: {proofs:,} proofs, {certificates:,} certificates, {read:,} outputs, {wrong:,} wrong."
+        )
+    return " ".join(said)
 
 
 def _fuzz() -> str:

@@ -30,7 +30,7 @@ def make(
     """Write a model of transformers whose every next token is known, and prove it on the installed version."""
     layer = released_model(model)
     check_folder(output)
-    from fsa2lrnn.canary.model import make as make_model
+    from fsa2lrnn.canary.write_model import make as make_model
 
     verdict = make_model(layer, output, dtype, kind == "generate")
     facts = {"model": layer, "kind": kind, "dtype": dtype, "saved": str(output)}

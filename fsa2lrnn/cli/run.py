@@ -82,7 +82,8 @@ def run(
         console.emit_json(value)
     elif not trace:
         letters = counted(length, "letter") if length else "the empty word"
-        console.out.print(f"[bold]{console.markup(symbols.show(output))}[/]  ({letters}, {used.dtype}{f', {used.layer}' if used.layer else ''})")
+        where = ", ".join(filter(None, (letters, used.dtype, used.layer)))
+        console.out.print(f"[bold]{console.markup(symbols.show(output))}[/]  ({where})")
 
 
 class Used(NamedTuple):

@@ -5,16 +5,18 @@ import subprocess
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import torch
 
+from experiments.studies import canary_releases
 from fsa2lrnn.canary.driver import PATTERNS
 from fsa2lrnn.canary.faults import PARTS, Moment, compare, detection, faults, named, tokens_of
 from fsa2lrnn.canary.machines import LayerState, exchange, held, long_cycle, recency, words
-from fsa2lrnn.canary.model import plan_of, record
 from fsa2lrnn.canary.report import CanaryReport, canary_of, check_elsewhere, check_model, chosen, read_record, report
+from fsa2lrnn.canary.write_model import plan_of, record
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.export import target
 from fsa2lrnn.optional import is_installed
@@ -306,3 +308,8 @@ def test_records_that_do_not_fit_together_are_refused(tmp_path, change):
     (tmp_path / "canary.json").write_text(json.dumps(value | change))
     with pytest.raises(CheckpointError):
         read_record(tmp_path)
+
+
+def test_the_guide_shows_the_stored_results():
+    guide = Path(canary_releases.__file__).parents[2] / "docs" / "guides" / "test-your-inference-stack.md"
+    assert canary_releases.table(json.loads(canary_releases.RESULTS.read_text())) in guide.read_text(encoding="utf-8")

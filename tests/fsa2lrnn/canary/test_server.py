@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from fsa2lrnn.canary.machines import exchange, held, long_cycle, words
-from fsa2lrnn.canary.model import record
 from fsa2lrnn.canary.server import PATTERNS, Server, check_server
+from fsa2lrnn.canary.write_model import record
 from fsa2lrnn.errors import UnsupportedFormat
 
 CANARY = exchange(3)
