@@ -166,9 +166,12 @@ class Margins:
         low, high = hidden.low[:, :, None], hidden.high[:, :, None]  # (F, J, 1, m)
         v, beta = self._v[:, None], self._readout.beta.mid  # (F, 1, C, m)
         bends = (low < 0) & (high > 0)
+        # T21: relu is replaced by a line on [low, high]: from above, by the chord, where its weight is negative, and
+        # from below, by 0 or the identity, where it is positive.
         steep = np.where(bends, high / np.where(bends, high - low, 1), low >= 0)  # the line above through both ends
         slope = np.where(v < 0, steep, np.where(bends, high > -low, low >= 0))
         lift = np.where(bends & (v < 0), above(np.maximum(-steep * low, (1 - steep) * high)), 0)
+        # One backward step: the margin is bounded below by an affine function of the state and of σ.
         weight = v * slope  # (F, J, C, m)
         size = np.abs(weight)
         middle = sigma.middle[..., None]
@@ -203,6 +206,7 @@ class Margins:
     ) -> np.ndarray:
         """Return a bound on g·(w − centre), (F, J, C): along the direction closest to g, by intervals for the rest."""
         F, J, C, n = g.shape
+        # For any factor, g = factor · d + rest: the slab's interval bounds the first part, the radii bound the rest.
         directions = self._directions[:, rows]
         squares = box.radius * box.radius
         along = (g * squares[:, :, None]).reshape(F, J * C, n) @ directions.swapaxes(1, 2)

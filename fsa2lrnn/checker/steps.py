@@ -58,6 +58,8 @@ class Steps:
 
     def after(self, sets: Sets, centre: np.ndarray | None = None) -> Sets:
         """Return sets with the computed image of every state of `sets`, about the given centres or about means."""
+        # Axes here: E runs over the sources of a letter, F over nodes f, and J over the letters before those that f
+        # remembers.
         size, count = self.sizes(sets), np.zeros(sets.alive.shape)
         like = (sets.alive, sets.centre, sets.centre, sets.centre, sets.ball, sets.lower, sets.upper)
         joined = _Bounds(*map(np.zeros_like, like))
@@ -88,11 +90,16 @@ class Steps:
         """Return bounds on the image of each source's set, rounding included; neutral ones where nothing is alive."""
         sets, size = sets.at(letter.source), size[letter.source]
         # The errors are small compared with the rest, so one bound serves all j.
+        # T20 (ii): the rounding of the model's own step, with |x| bounded by `size`, and that of the midpoints of this
+        # check.
         error = letter.error_size @ size.max(-1, keepdims=True) + letter.error[..., None]
         error = above(error + letter.error_centre @ np.abs(sets.centre).max(-1, keepdims=True))
         middle = letter.M @ sets.centre + letter.t[..., None]
+        # A slow coordinate moves by |M| times the radii of slow ones, and by Cauchy-Schwarz by its row's norm times the
+        # ball.
         spread = above(letter.slow @ sets.radius + letter.ball_to_slow[..., None] * sets.ball[:, :, None] + error)
         fast = norm(error * ~letter.is_slow[..., None], axis=2)
+        # The triangle inequality in the norm of the fast coordinates: old ball, old intervals, and rounding add up.
         ball = letter.ball[..., None] * sets.ball + (letter.slow_to_ball[..., None] * sets.radius).sum(2) + fast
         lower, upper = np.zeros_like(sets.lower), np.zeros_like(sets.upper)
         for along in letter.along:
@@ -111,6 +118,7 @@ class Steps:
     def _balls(self, letter: _Letter, images: _Bounds, centres: np.ndarray) -> np.ndarray:
         """Return the radii about the centres at the targets that hold the images' fast coordinates: (E, H, J)."""
         target = self._pull(centres, letter)
+        # Images have other centres than the set that joins them: the ball grows by the distance of the centres.
         off = above(np.abs(images.middle - target) + EPS * (np.abs(images.middle) + np.abs(target)))
         wide = above(norm(off * ~letter.is_slow[..., None], axis=2) + images.ball)
         return np.where(images.alive[:, None], wide, 0)
@@ -128,6 +136,7 @@ class Steps:
         if J > 1:  # j = (oldest letter, others): the oldest is forgotten, the frame's oldest joins the others
             values = join.reduce(values.reshape(*values.shape[:-1], n, J // n), axis=-2)
         joined = join.reduceat(values[letter.order], letter.starts, axis=0)
+        # Without older letters j has one value, and images join by node alone.
         if J == 1:
             into[letter.target] = joined
         else:
@@ -156,10 +165,12 @@ class _Letter:
         self.starts = np.searchsorted(self.group[self.order], np.arange(len(keys)))  # (G,)
         self.target, self.forgotten = keys // nodes.n_letters, keys % nodes.n_letters  # (G,)
         inverse_after = steps.inverse_T[target]
+        # x = T w, so that w' = T'⁻¹ A T w + T'⁻¹ v; the balls enclose the exact products.
         M = inverse_after @ Ball.exact(A) @ Ball.exact(steps.T[source])
         t = (inverse_after @ Ball.exact(v[..., None]))[..., 0]
         self.M, self.t, self.is_slow = M.mid, t.mid, steps.slow[target]  # (E, H, b, b), (E, H, b), (E, H, b)
         is_slow, was_slow = self.is_slow[..., None], steps.slow[source][..., None, :]
+        # M has four parts by slow or fast target and source: each is bounded in the norms of its own two sides.
         self.slow = M.size * (is_slow & was_slow)  # (E, H, b, b), |M| among slow coordinates
         self.ball_to_slow = norm(M.size * ~was_slow) * self.is_slow  # (E, H, b)
         is_fast = ~is_slow & ~was_slow
@@ -170,6 +181,7 @@ class _Letter:
         self.error_centre = above(4 * EPS * np.abs(M.mid) + M.rad)  # (E, H, b, b)
         of_constant = (inverse_after.size @ error.constant[a][..., None])[..., 0]
         self.error = above(of_constant + 4 * EPS * np.abs(t.mid) + t.rad)  # (E, H, b)
+        # Only directions of one part can be shared: rows of other parts mean other functionals.
         is_alike = steps.part[source] == steps.part[target]
         after, before = steps.directions[target], steps.directions[source]
         self.along = [LetterBounds(group, M, t, after, before, steps.slow[source], is_alike) for group in steps.groups]
