@@ -95,6 +95,7 @@ def assemble(machine: MooreMachine, cover: Cover, reads_now: bool = False) -> Ca
         cascades.append(_built(machine, cover, reads_now))
     if not cascades or len(cascades[0].states) > len(cover.image):
         # A component may need to read less if free coordinates have a value; else its maps are correct for all values.
+        # Fixing free values at 0 is one filling of every state, so T11 (a) still applies.
         cascades.append(_built(machine, cover.pinned(), reads_now))
     return min(cascades, key=_size)
 

@@ -62,6 +62,7 @@ def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[i
     while context.max() + 1 < len(context):
         choices = _choices(maps, context, lattice)
         bound = first[len(layers)] if len(layers) < len(first) else largest
+        # T13: all congruences of small size may enter the layer together, and a subset with the same meet is as good.
         small = [choice for choice in choices if choice.size <= bound]
         small = small or [choice for choice in choices if choice.size <= largest]
         taken = _few(context, small) if small else [min(choices, key=lambda choice: choice.index)]
@@ -91,6 +92,7 @@ def thin(maps: np.ndarray, lattice: Lattice, layers: Layers, largest: int) -> La
         if not small:
             return layers
         greedy = _covering(context, _meet(context, small), small)
+        # A finer context never needs more layers (T12), so that bisection finds the shortest prefix that suffices.
         low, high = 1, len(greedy)
         while low < high:
             middle = (low + high) // 2
