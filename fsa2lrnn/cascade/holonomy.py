@@ -114,6 +114,7 @@ class _Tiling:
             here = self.height[new] == self.levels - level
             codes, which = np.unique(old[here] * len(self.sets) + new[here], return_inverse=True)
             if len(codes):
+                # Chains with the same P and R share one move, so each pair of sets is computed once.
                 moves = np.stack([self._move(*divmod(int(code), len(self.sets)), a) for code in codes])
                 # If the old coordinate is free, the move is a reset, so that any name gives the right result.
                 after[here, level] = moves[which.reshape(-1), np.maximum(chains[here, level], 0)]

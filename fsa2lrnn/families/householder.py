@@ -75,7 +75,7 @@ def fewest_points(permutations: np.ndarray, with_resets: bool) -> Points | None:
     for mask in sorted(masks, key=lambda mask: -int(mask.sum())):
         points = _on_cosets(group, elements, letters, mask)
         classes = np.unique(points.vectors, axis=0, return_inverse=True)[1].astype(np.int64)
-        # Points with the same costs and the same separation of states are interchangeable: one set of each kind is kept.
+        # Points of equal costs that separate the same states are interchangeable: one set of each kind is kept.
         needed = np.append(points.factors, points.moves.shape[1])  # of each letter, and of all points
         kinds.setdefault((needed.tobytes(), classes.tobytes()), (needed, points))
 
@@ -100,6 +100,7 @@ def _on_cosets(group: PermutationGroup, elements: np.ndarray, letters: list[int]
     # The least element of a coset Hx names it: `table[members][:, x]` are the products h·x.
     least = group.table[members].min(0)  # of Hx, for each x
     chosen, coset = np.unique(least, return_inverse=True)
+    # The least state of an orbit names it: `elements[members][:, q]` are the images of q under H.
     orbit = np.unique(elements[members].min(0), return_inverse=True)[1]  # of each state under H
     back = elements[group.inverse[chosen]]  # (d, n), q x⁻¹
     return Points(np.stack([coset[group.table[chosen, a]] for a in letters]).astype(np.int64), orbit[back].T)
@@ -287,6 +288,7 @@ def _exchanges(machine: MooreMachine, moves: np.ndarray, at: tuple[tuple[int, ..
     for row in machine.delta:
         if _is_reset(row):
             keys.append(tuple(_unit(d, i) for i in range(d)))
+            # A reset erases all d axes and then writes the vector of its state.
             shifts.append(at[int(row[0])])
         else:
             keys.append(tuple(_difference(d, x, y) for x, y in transpositions(next(rest))))

@@ -103,6 +103,7 @@ def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[Permutat
         return None
     codes = _codes(listed)
     order = np.argsort(codes)
+    # `listed[:, g]` has in row h the map "g, then h"; rows are found by their bytes in sorted order.
     table = [order[np.searchsorted(codes[order], _codes(listed[:, g]))] for g in listed]
     return PermutationGroup(np.array(table)), listed.astype(np.int64)
 

@@ -165,11 +165,14 @@ def _factors(A: np.ndarray) -> list[tuple[dict[int, Fraction | int], Fraction]] 
     while rows:
         i = next((i for i in rows if not any(row[i] for row in rows.values())), None)
         if i is not None:
+            # β = 1 with a unit key erases coordinate i, which no remaining row reads any more.
             factors.append(({i: 1}, one))
             erased.remove(i)
             target, h = i, rows.pop(i)
         else:
             i, h = rows.popitem()
+            # The spare coordinate is moved by a factor ½ (e_i − e_spare)(e_i − e_spare)ᵀ at the end, which halves it:
+            # so h is doubled.
             target, h = d + len(copies), 2 * h
             copies.append((i, target))
         if (size := h @ h) > Fraction(1, 4):  # β |k|² would be above 1

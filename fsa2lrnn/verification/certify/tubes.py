@@ -102,6 +102,7 @@ def rounded(sets: Sets) -> Sets:
     # A rounded centre moves: radii and balls grow by the distance.
     shift = np.abs(sets.centre - centre) + 8 * EPS * np.abs(centre)
     away = np.linalg.norm(shift, axis=2)
+    # Float32 keeps about seven digits, so that bounds are moved out by a millionth before they are rounded outwards.
     scale = np.maximum(np.abs(sets.lower), np.abs(sets.upper)) * _GRAIN + _DUST
     return replace(
         sets,
