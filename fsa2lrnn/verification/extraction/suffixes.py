@@ -183,6 +183,7 @@ def classes_of(masked: MaskedModel, max_classes: int, max_suffix: int, max_words
         before = table.n_classes, table.conflicts
         level = table.extend(level)  # all words that are one live letter longer
         depth += 1
+        # Each conflict splits a class, so that the loop ends: there are at most as many classes as words.
         while (conflict := table.conflict()) is not None:  # split classes until transitions are well defined
             table.resolve(*conflict, max_suffix)
         if table.n_classes > max_classes or len(table.classes) > max_words:
