@@ -374,7 +374,7 @@ def _split(cascade: Cascade, i: int, largest: int) -> Cover:
         values, levels = congruence_coordinates(maps, layers)
         states, delta = reachable_table(maps, component.start)
         return Cover(delta, states, values[states], levels)
-    # Holonomy splits no permutation machine: its only image sets are the whole set and the singletons.
+    # Holonomy does not split permutations and constants: their only image sets are the whole set and the singletons.
     if component.kind == "general":
         return holonomy(maps, component.start, max_chains=MAX_CHAINS)
     try:

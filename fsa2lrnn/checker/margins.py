@@ -74,6 +74,7 @@ class Margins:
         self._readout, self._T, self._shape = readout, T, (F, H, b)
         self._size_T = above(np.abs(T))
         self._ball_rows = norm(np.abs(T) * ~slow[:, :, None, :])  # (F, H, b)
+        # The first matrix of the read-out in the coordinates w of each node, head by head.
         blocks = [readout.B[:, h * b : (h + 1) * b] @ Ball.exact(T[:, h]) for h in range(H)]
         self._rows = np.concatenate([block.mid for block in blocks], -1)  # (F, m, n)
         rad = np.concatenate([block.rad for block in blocks], -1)
@@ -87,6 +88,7 @@ class Margins:
         several = directions.any(3).sum(2).max(0, initial=0) > 1
         choices = [np.ones_like(several)] if several.all() else [np.ones_like(several), several]
         self._choices = [np.flatnonzero(rows) for rows in choices if rows.any()]
+        # Axis C runs over the outputs other than the expected one.
         rivals = np.array([[j for j in range(len(readout.b2)) if j != i] for i in range(len(readout.b2))], np.int64)
         rivals = rivals.reshape(len(readout.b2), -1)[y]  # (F, C)
         W2, b2, error = readout.W2, readout.b2, readout.error

@@ -273,16 +273,20 @@ class LetterBounds:
         from_centre = self.before @ centre
         slip = self.slip @ size + self.slip_constant[..., None]
         high, low = sets.upper[:, self.group.rows] - from_centre, sets.lower[:, self.group.rows] - from_centre
+        # T20, fans: d·M w is a sum of shares of the old directions, bounded by their slabs, and a rest that intervals
+        # and balls bound.
         rest = above(self.rest @ radius + self.ball @ sets.ball[:, heads] + self.size @ error + slip)
         up, down, moved = rest, -rest, np.zeros_like(rest)
         for i in (0, 1):
             share = self.share[..., i, None]
             above_it, below_it = (np.take_along_axis(x, self.of[..., i, None], 1) for x in (high, low))
             is_positive = share > 0
+            # A negative share exchanges the two ends of a slab.
             up = up + share * np.where(is_positive, above_it, below_it)
             down = down + share * np.where(is_positive, below_it, above_it)
             moved = moved + (1 + np.abs(share)) * (np.abs(above_it) + np.abs(below_it))
         from_box = above(self.size @ spread + slip)
+        # Both bounds hold, so the tighter one is taken on each side.
         up, down = np.minimum(up, from_box), np.maximum(down, -from_box)
         widen = 4 * EPS * (np.abs(at_centre) + np.abs(up) + np.abs(down) + moved)
         return at_centre + down - above(widen), at_centre + up + above(widen)
@@ -309,10 +313,13 @@ def _neighbours(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.n
     below = np.where(np.isnan(turn), np.inf, turn).argmin(-1)
     over = np.where(np.isnan(turn), -np.inf, turn).argmax(-1)
     a, b = (np.take_along_axis(fan, at[..., None], 1) for at in (below, over))
+    # Cramer's rule: the image as a combination of the two directions on either side of it, which makes both shares
+    # non-negative.
     det = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
     is_pair = np.abs(det) > 1e-9
     det = np.where(is_pair, det, 1)
     first = (image[..., 0] * b[..., 1] - image[..., 1] * b[..., 0]) / det
     second = (a[..., 0] * image[..., 1] - a[..., 1] * image[..., 0]) / det
+    # Places from D on are the opposites of the directions, for which the share changes its sign.
     share = np.stack([np.where(below < D, first, -first), np.where(over < D, second, -second)], -1)
     return np.stack([below % D, over % D], -1), np.where(is_pair[..., None], share, 0)
