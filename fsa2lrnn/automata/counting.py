@@ -124,6 +124,7 @@ def smallest_after_first(machine: MooreMachine) -> MooreMachine:
     ('e', 'o')
     """
     minimal = minimise(machine)
+    # A state with the start's transitions gives the same output after every letter, so it can be the start.
     alike = (minimal.delta == minimal.delta[:, [minimal.start]]).all(0)
     alike[minimal.start] = False
     if (minimal.delta == minimal.start).any() or not alike.any():

@@ -142,10 +142,12 @@ def equivalent(
     """
     if ignore:
         agree = product(a, b, lambda output, target: target in ignore or output == target)
+        # The product says whether the outputs agree, and is compared with the machine that always says so.
         a, b = agree, MooreMachine(np.zeros((len(a.alphabet), 1), np.int64), [True], 0, a.alphabet)
     if not empty_word:
         a, b = fresh_start(a, None), fresh_start(b, None)
     order = align(a.alphabet, b.alphabet)
+    # Both machines in one table, the states of b behind those of a.
     joined = np.concatenate([a.delta, b.delta[order] + a.n_states], axis=1)
     classes = output_classes(a.outputs + b.outputs)
     differ, tokens = tables.distinguish(joined, classes, a.start, b.start + a.n_states)

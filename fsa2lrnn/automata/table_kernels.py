@@ -43,6 +43,7 @@ def grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
     """
     first = np.zeros(n_groups + 1, np.int64)
     for s in range(groups.shape[0]):
+        # Counting sort: sizes, shifted by one, become the first places by cumulative sums.
         first[groups[s] + 1] += 1
     first = np.cumsum(first)
     fill, order = first[:-1].copy(), np.empty(groups.shape[0], np.int64)
@@ -104,6 +105,7 @@ def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.
     for i in range(n):
         place[states[i]] = i
     # Splitters (block, letter) still to be tried; all but the largest block suffice at first.
+    # There are at most n blocks, and each enters once per letter, so the stack cannot overflow.
     waiting = np.empty(n * n_letters, np.int64)
     n_waiting = 0
     for c in range(n_classes):
@@ -118,6 +120,7 @@ def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.
         splitter, a = waiting[n_waiting] // n_letters, waiting[n_waiting] % n_letters
         size = end[splitter] - first[splitter]
         for i in range(size):  # numba takes longer to compile an assignment of slices than all the rest
+            # A copy, because marking moves states within their blocks, those of the splitter too.
             members[i] = states[first[splitter] + i]
         n_touched = 0
         for i in range(size):
@@ -127,6 +130,7 @@ def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.
                 if marked[c] == 0:
                     touched[n_touched] = c
                     n_touched += 1
+                # q changes places with the first unmarked state of its block.
                 target = first[c] + marked[c]
                 other = states[target]
                 states[place[q]], place[other] = other, place[q]
@@ -136,6 +140,7 @@ def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.
             c = touched[i]
             cut, n_marked = first[c] + marked[c], marked[c]
             marked[c] = 0
+            # All members are marked: the letter does not split the block.
             if cut == end[c]:
                 continue
             # The smaller half becomes the new block; the old number keeps the larger, and its place in `waiting`.

@@ -196,42 +196,45 @@ def _others(words: list[list[int]], i: int) -> list[list[int]]:
     return [word for j, word in enumerate(words) if j != i]
 
 
-def _continued(stack: Stack, cache: Any, of_row: list[int], n: int) -> Iterator[Run]:
-    """Yield a run per row, where row i goes on from the cache of word `of_row[i]` with letters of its own."""
+def _continued(stack: Stack, cache: Any, of_row: list[int], words: list[list[int]]) -> Iterator[Run]:
+    """Yield a run per row, where row i goes on from the cache of `words[of_row[i]]` with letters of its own."""
+    n = len(words[0])
     further = [stack.words[-1 - i][:20] for i in range(len(of_row))]
     out = [[] for _ in of_row]
     for j in range(20):
         tokens, cache = stack.call([[word[j]] for word in further], cache, n + j)
         out = [[*before, *after] for before, after in zip(out, tokens.tolist(), strict=True)]
-    for i, number in enumerate(of_row):
-        word = [*stack.words[number][:n], *further[i]]
-        yield run(f"row {i} of {number}", word, out[i], [n], n, others=_others([w[:n] for w in stack.words], number))
+    read = [[*words[number], *further[i]] for i, number in enumerate(of_row)]
+    left = [word for number, word in enumerate(words) if number not in of_row]
+    for i, (number, word) in enumerate(zip(of_row, read, strict=True)):
+        events, others = list(range(n, len(word))), [*_others(read, i), *left]
+        yield run(f"row {i} of {number}", word, out[i], events, n, others=others)
 
 
 @pattern
 def beams_reordered(stack: Stack) -> Iterator[Run]:
     """`reorder_cache` between two calls."""
-    _, cache, _ = _batch(stack, 4, 30)
-    of_row = [2, 2, 0, 3]
+    words, cache, _ = _batch(stack, 4, 30)
+    of_row = [2, 3, 0, 0]
     _method(cache, "reorder_cache")(torch.tensor(of_row))
-    yield from _continued(stack, cache, of_row, 30)
+    yield from _continued(stack, cache, of_row, words)
 
 
 @pattern
 def rows_selected(stack: Stack) -> Iterator[Run]:
     """`batch_select_indices` between two calls."""
-    _, cache, _ = _batch(stack, 4, 30)
+    words, cache, _ = _batch(stack, 4, 30)
     of_row = [3, 1]
     _method(cache, "batch_select_indices")(torch.tensor(of_row))
-    yield from _continued(stack, cache, of_row, 30)
+    yield from _continued(stack, cache, of_row, words)
 
 
 @pattern
 def rows_repeated(stack: Stack) -> Iterator[Run]:
     """`batch_repeat_interleave` between two calls."""
-    _, cache, _ = _batch(stack, 2, 30)
+    words, cache, _ = _batch(stack, 2, 30)
     _method(cache, "batch_repeat_interleave")(2)
-    yield from _continued(stack, cache, [0, 0, 1, 1], 30)
+    yield from _continued(stack, cache, [0, 0, 1, 1], words)
 
 
 def _method(cache: Any, name: str) -> Callable[..., Any]:
@@ -303,11 +306,11 @@ def packed_by_lengths(stack: Stack) -> Iterator[Run]:
 @pattern
 def cache_saved(stack: Stack) -> Iterator[Run]:
     """A cache is saved by `torch.save`, loaded, and continued."""
-    _, cache, _ = _batch(stack, 2, 30)
+    words, cache, _ = _batch(stack, 2, 30)
     file = io.BytesIO()
     torch.save(cache, file)
     file.seek(0)
-    yield from _continued(stack, torch.load(file, weights_only=False), [0, 1], 30)
+    yield from _continued(stack, torch.load(file, weights_only=False), [0, 1], words)
 
 
 @pattern
@@ -344,6 +347,8 @@ def _generated(stack: Stack, name: str, length: int = 120, **more: Any) -> Itera
             input_ids=torch.tensor([prompt]), attention_mask=torch.ones(1, n, dtype=torch.long), max_new_tokens=length,
             min_new_tokens=length, do_sample=False, pad_token_id=stack.padding, **more,
         )[0].tolist()  # fmt: skip
+        if len(made) != n + length:
+            raise Refused(f"generate ends after {len(made) - n} of {length} tokens")
         # After the prompt and each letter put out the model put out the next.
         yield run(f"{name} after {n}", made[:-1], made[n:], list(range(n, len(made) - 1)), n - 1, is_generated=True)
 

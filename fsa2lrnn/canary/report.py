@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,7 @@ from xml.etree import ElementTree as Xml
 from fsa2lrnn.canary.faults import Deviation, compare
 from fsa2lrnn.canary.machines import WINDOW, Canary, Head
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.optional import require
 from fsa2lrnn.reading import parse_json, read_text
 
 FORMAT, VERSION, FILE = "fsa2lrnn-canary", 1, "canary.json"
@@ -34,7 +37,8 @@ class CanaryReport:
         wrong: those with a wrong token.
         explanations: for each wrong pattern its cause in words, "" if no fault of the model explains it.
         messages: for each refused pattern the stack's message.
-        deviations: for each wrong pattern the first wrong token of each run that has one.
+        deviations: for each wrong pattern the first wrong token of each run that has one; the runs with the fault
+            that explains the most are the first.
         versions: the packages that ran, by name.
         seconds: the time of each pattern.
     """
@@ -86,20 +90,29 @@ class CanaryReport:
         for name, answer, remark in self.rows():
             case = Xml.SubElement(suite, "testcase", classname="canary", name=name, time=f"{self.seconds[name]:.2f}")
             if answer != "exact":
-                Xml.SubElement(case, "failure" if answer == "wrong" else "skipped", message=remark)
+                text = "".join(c if c.isprintable() else " " for c in remark)  # XML has no control characters
+                Xml.SubElement(case, "failure" if answer == "wrong" else "skipped", message=text)
         return Xml.tostring(suite, encoding="unicode")
 
 
 def read_record(folder: Path) -> dict[str, Any]:
     """Return what `canary.json` of a folder holds; raise `CheckpointError` for another folder."""
     path = folder / FILE
+    if not path.is_file():
+        raise CheckpointError(
+            f"{folder} holds no {FILE}: make a canary by `fsa2lrnn canary make --model … -o {folder}`"
+        )
     try:
         value = parse_json(read_text(path), str(path))
         if (value["format"], value["version"]) != (FORMAT, VERSION):
             raise CheckpointError(f"{path} is of another format or version: make it again by `fsa2lrnn canary make`")
         canary_of(value)
+    except CheckpointError:
+        raise
+    except UnsupportedFormat as fault:
+        raise CheckpointError(f"{fault}: make it again by `fsa2lrnn canary make`") from None
     except (OSError, KeyError, TypeError, ValueError, IndexError) as fault:
-        raise CheckpointError(f"{folder} is not a folder of `fsa2lrnn canary make` ({fault!r})") from None
+        raise CheckpointError(f"{path} is damaged ({fault!r}): make it again by `fsa2lrnn canary make`") from None
     return value
 
 
@@ -128,6 +141,11 @@ def canary_of(value: Mapping[str, Any]) -> Canary:
     return Canary(str(value["kind"]), letters, layers, follows)
 
 
+def _kind(deviation: Deviation) -> str:
+    """Return the fault without numbers of letters and sequences, which differ from run to run."""
+    return re.sub(r"\d+", "", deviation.fault)
+
+
 def report(canary: Canary, done: Iterable[Done], versions: Mapping[str, str]) -> CanaryReport:
     """Return the report of what the driver saw."""
     exact, refused, wrong = list[str](), list[str](), list[str]()
@@ -139,26 +157,29 @@ def report(canary: Canary, done: Iterable[Done], versions: Mapping[str, str]) ->
         found = tuple(deviation for run in one["runs"] if (deviation := compare(canary, run)) is not None)
         if found:  # before a refusal, if there was one
             wrong.append(name)
-            deviations[name] = found
+            votes = Counter(_kind(deviation) for deviation in found if deviation.fault)
+            deviations[name] = tuple(sorted(found, key=lambda deviation: -votes[_kind(deviation)]))
         elif one["status"] == "refused":
             refused.append(name)
             messages[name] = str(one["message"])
         else:
             exact.append(name)
-    why = {name: next((one.explanation for one in found if one.explanation), "") for name, found in deviations.items()}
+    why = {name: found[0].explanation for name, found in deviations.items()}
     return CanaryReport(tuple(exact), tuple(refused), tuple(wrong), why, messages, deviations, versions, seconds)
 
 
-def chosen(patterns: str | Sequence[str], generates: bool) -> list[str]:
-    """Return the names of all patterns that suit the canary, or those given; raise `UnsupportedFormat` for others."""
-    from fsa2lrnn.canary import driver
+def chosen(patterns: str | Sequence[str], known: Iterable[str], generates: bool = True) -> list[str]:
+    """Return the names of all known patterns that suit the canary, or those given.
 
+    Raises `UnsupportedFormat` for an unknown pattern, or none.
+    """
+    known = list(known)
     if patterns == "all":
-        return [name for name in driver.PATTERNS if generates or not name.startswith("generate")]
-    names = patterns.split(",") if isinstance(patterns, str) else list(patterns)
-    if odd := [name for name in names if name not in driver.PATTERNS]:
-        raise UnsupportedFormat(f"pattern {odd[0]!r} is not known: choose among {', '.join(driver.PATTERNS)}")
-    return names
+        return [name for name in known if generates or not name.startswith("generate")]
+    names = [name.strip() for name in patterns.split(",")] if isinstance(patterns, str) else list(patterns)
+    if odd := [name for name in names or [""] if name not in known]:
+        raise UnsupportedFormat(f"pattern {odd[0]!r} is not known: choose among {', '.join(known)}")
+    return list(dict.fromkeys(names))
 
 
 def check_model(model: Any, patterns: str | Sequence[str] = "all", folder: Path | None = None) -> CanaryReport:
@@ -173,30 +194,44 @@ def check_model(model: Any, patterns: str | Sequence[str] = "all", folder: Path 
         CheckpointError: if the folder holds no canary.
         UnsupportedFormat: for an unknown pattern.
     """
-    import torch
-    import transformers
-
-    from fsa2lrnn.canary import driver
-
     is_folder = isinstance(model, str | os.PathLike)
     place = Path(model) if is_folder else folder or Path(model.config.name_or_path)
     value = read_record(place)
-    if is_folder:
-        model = transformers.AutoModelForCausalLM.from_pretrained(place, local_files_only=True)
-    names = chosen(patterns, value["generates"])
-    done = driver.drive(model, value["words"], value["generates"], value["padding"], names)
-    return report(canary_of(value), done, {"transformers": transformers.__version__, "torch": torch.__version__})
+    require("torch", None, "a canary")
+    require("transformers", "hf", "a canary")
+
+    import torch
+
+    from fsa2lrnn.canary import driver
+    from fsa2lrnn.export.packages import refusing, transformers
+
+    names = chosen(patterns, driver.PATTERNS, value["generates"])
+    with transformers() as package:
+        verbosity = package.logging.get_verbosity()
+        package.logging.set_verbosity_error()  # no warnings that kernels are slow
+        try:
+            if is_folder:
+                with refusing(f"{place} does not load with transformers {package.__version__}"):
+                    model = package.AutoModelForCausalLM.from_pretrained(place, local_files_only=True)
+            done = list(driver.drive(model, value["words"], value["generates"], value["padding"], names))
+        finally:
+            package.logging.set_verbosity(verbosity)
+    return report(canary_of(value), done, {"transformers": package.__version__, "torch": torch.__version__})
 
 
 def check_elsewhere(folder: Path, site: Path, patterns: str | Sequence[str] = "all") -> CanaryReport:
     """Run a canary by the transformers in a folder of packages, in a process that imports nothing of this library.
 
     Raises:
-        CheckpointError: if the folder holds no canary, or the process ends with an error before the first pattern.
+        CheckpointError: if the folder holds no canary, the site no transformers, or the process ends with an error.
         UnsupportedFormat: for an unknown pattern.
     """
     value = read_record(folder)
-    names = chosen(patterns, value["generates"])
+    require("torch", None, "a canary")
+
+    from fsa2lrnn.canary import driver
+
+    names = chosen(patterns, driver.PATTERNS, value["generates"])
     program = Path(__file__).with_name("driver.py")
     with tempfile.TemporaryDirectory() as empty:  # the driver is run from where nothing of this library lies
         copy = Path(empty) / "canary_driver.py"
@@ -210,15 +245,23 @@ def check_elsewhere(folder: Path, site: Path, patterns: str | Sequence[str] = "a
         except subprocess.TimeoutExpired:
             raise CheckpointError(f"the driver took more than {_SECONDS} s with the packages of {site}") from None
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if not lines:
+    if len(lines) != 1 + len(names):
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        raise CheckpointError(f"the canary does not load with the packages of {site}: {last[:300]}")
+        what = f"pattern {names[len(lines) - 1]} ends the process" if lines else "the canary does not load"
+        raise CheckpointError(
+            f"{what} with the packages of {site} (exit code {done.returncode}: {last[:300]}): install what it lacks"
+        )
     first, *rest = lines
     return report(canary_of(value), rest, first["versions"])
 
 
 def site_paths(site: Path) -> Iterator[Path]:
-    """Yield a folder of packages, then its folder `dependencies`, if it has one; raise `CheckpointError` for a file."""
-    if not site.is_dir():
-        raise CheckpointError(f"{site} is not a folder of packages: make one by `pip install --target {site} …`")
+    """Yield a folder of packages, then its folder `dependencies`, if it has one.
+
+    Raises `CheckpointError` for a folder without transformers, as the installed ones would be run instead.
+    """
+    if not (site / "transformers").is_dir():
+        raise CheckpointError(
+            f"{site} holds no transformers: `pip install --no-deps --target {site} transformers==VERSION` installs them"
+        )
     yield from (path for path in (site.absolute(), site.absolute() / "dependencies") if path.is_dir())

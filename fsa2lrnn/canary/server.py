@@ -6,6 +6,7 @@ requests the server answers at the same time. Prompts are text. The server has l
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
@@ -16,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.canary.machines import Canary
-from fsa2lrnn.canary.report import CanaryReport, canary_of, read_record, report
+from fsa2lrnn.canary.report import CanaryReport, canary_of, chosen, read_record, report
 from fsa2lrnn.errors import UnsupportedFormat
 
 _SECONDS = 120  # of a request
 _CLIENTS, _TOKENS = 8, 200
+# What a connection raises, and an answer that is not of this interface.
+_NO_ANSWER = (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError)
 
 
 class Server:
@@ -48,7 +51,7 @@ class Server:
 
     def complete(self, prompt: Sequence[int], n: int = _TOKENS) -> list[int]:
         """Return the letters put out after a prompt; −1 for anything else."""
-        return self._letters(self._send("completions", self._body(prompt, n))["choices"][0]["text"])
+        return self._letters(self._send("completions", self._body(prompt, n))["choices"][0]["text"], n)
 
     def stream(self, prompt: Sequence[int], n: int = _TOKENS, stop_after: int | None = None) -> list[int]:
         """Return the letters of a streamed answer; leave after some events if asked to."""
@@ -61,10 +64,16 @@ class Server:
                 events += 1
                 if events == stop_after:
                     break
-        return self._letters(text)
+        return self._letters(text, n if stop_after is None else 0)
 
-    def _letters(self, text: str) -> list[int]:
-        return [self.canary.letters.index(c) if c in self.canary.letters else -1 for c in text.replace(" ", "")]
+    def _letters(self, text: str, least: int) -> list[int]:
+        """Return the letters of a text; raise `ValueError` if there are too few, which would be right ones."""
+        found = [self.canary.letters.index(c) if c in self.canary.letters else -1 for c in text.replace(" ", "")]
+        if len(found) < least and -1 not in found:
+            raise ValueError(
+                f"the answer ends after {len(found)} of {least} letters: raise the server's limit of tokens"
+            )
+        return found
 
     def run(self, name: str, prompt: Sequence[int], out: Sequence[int], others: Sequence[Sequence[int]] = ()) -> Any:
         """Return a run of the driver's form."""
@@ -139,13 +148,11 @@ def check_server(folder: Path, url: str, patterns: str | Sequence[str] = "all") 
     value = read_record(folder)
     if not value["generates"]:
         raise UnsupportedFormat(f"{folder} only tracks: make the canary with --kind generate, and serve that folder")
-    names = list(PATTERNS) if patterns == "all" else patterns.split(",") if isinstance(patterns, str) else patterns
-    if odd := [name for name in names if name not in PATTERNS]:
-        raise UnsupportedFormat(f"pattern {odd[0]!r} is not known: choose among {', '.join(PATTERNS)}")
+    names = chosen(patterns, PATTERNS)
     canary = canary_of(value)
     try:
         server = Server(url, canary, value["words"])
-    except (OSError, ValueError, KeyError, TypeError) as fault:
+    except _NO_ANSWER as fault:
         raise UnsupportedFormat(f"{url} does not answer as a server of models ({fault}): give its …/v1") from None
 
     def done() -> Iterator[dict[str, Any]]:
@@ -157,7 +164,7 @@ def check_server(folder: Path, url: str, patterns: str | Sequence[str] = "all") 
             except urllib.error.HTTPError as fault:
                 said = fault.read(300).decode(errors="replace")
                 one |= {"status": "refused", "message": f"{fault.code}: {said}"}
-            except (OSError, ValueError, KeyError, TypeError) as fault:
+            except _NO_ANSWER as fault:
                 one |= {"status": "refused", "message": f"{type(fault).__name__}: {fault}"}
             yield one | {"seconds": round(time.perf_counter() - began, 2)}
 

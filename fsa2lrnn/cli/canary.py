@@ -11,7 +11,7 @@ from rich.table import Table
 from fsa2lrnn.cli import console
 from fsa2lrnn.cli.options import NO, JsonOption
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.files import check_folder, write_atomically
+from fsa2lrnn.files import check_file, check_folder, write_atomically
 from fsa2lrnn.layers import released_model
 
 Folder = Annotated[Path, typer.Argument(help="a folder of `fsa2lrnn canary make`", metavar="FOLDER")]
@@ -60,6 +60,8 @@ def run(
     """
     if path is not None and url is not None:
         raise UnsupportedFormat("--path and --url: give one of them")
+    if junit is not None:
+        check_file(junit)
     if url is not None:
         from fsa2lrnn.canary.server import check_server
 
@@ -79,7 +81,7 @@ def run(
     else:
         table = Table("pattern", "answer", "remark")
         for row in report.rows():
-            table.add_row(*row)
+            table.add_row(*map(console.markup, row))  # messages of the stack may hold brackets
         console.out.print(table)
         versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
         counts = f"{len(report.exact)} exact, {len(report.refused)} refused, {len(report.wrong)} wrong"

@@ -69,7 +69,7 @@ def run(
     else:
         for found in used.stream(numbers):
             length, output = length + len(found), used.outputs[found[-1]]
-    if used.is_folder and not length:
+    if used.layer and not length:
         raise InvalidWord("a language model puts out nothing before the first letter: give a word of one or more")
     if as_json:
         value: dict[str, object] = {"length": length, "output": symbols.to_json(output), "dtype": used.dtype}
@@ -82,7 +82,7 @@ def run(
         console.emit_json(value)
     elif not trace:
         letters = counted(length, "letter") if length else "the empty word"
-        console.out.print(f"[bold]{console.markup(symbols.show(output))}[/]  ({letters}, {used.dtype})")
+        console.out.print(f"[bold]{console.markup(symbols.show(output))}[/]  ({letters}, {used.dtype}{f', {used.layer}' if used.layer else ''})")
 
 
 class Used(NamedTuple):
@@ -97,7 +97,7 @@ class Used(NamedTuple):
     dtype: str
     machine: MooreMachine | None
     stream: Stream
-    is_folder: bool = False
+    layer: str = ""  # of a folder
 
 
 def _used(model: str, completion: options.Completion | None, alphabet: str | None) -> Used:
@@ -109,7 +109,7 @@ def _used(model: str, completion: options.Completion | None, alphabet: str | Non
         exported = load(folder)
         machine, outputs = exported.machine, tuple(exported.outputs)
         stream = partial(_stream_of_folder, folder, exported)
-        return Used(machine.alphabet, outputs, None, exported.dtype, machine, stream, is_folder=True)
+        return Used(machine.alphabet, outputs, None, exported.dtype, machine, stream, exported.layer)
     from fsa2lrnn.nn.model import decode
 
     network = sources.model_of(model, completion=completion, alphabet=alphabet)

@@ -55,6 +55,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
     """
     minimal = minimise(machine)
     sizes = tuple(factor.size for factor in visible_factors(minimal))
+    # Letters that act alike share a cell, and a gate has one hidden unit per cell; the read-out has one per state.
     cells = int(share_cells(minimal.delta)[0].max()) + 1
     onehot = Cost.of([sizes], units=cells + minimal.n_states)
     search = CascadeSearch(minimal, max_block, token_shift, gate_units)

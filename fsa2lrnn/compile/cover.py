@@ -47,6 +47,8 @@ def boxes(keys: np.ndarray, labels: np.ndarray) -> tuple[list[Box], int]:
     covers: dict[int, list[Sets]] = {}
     for i in order:
         most = max((len(cover) for cover in covers.values()), default=0)
+        # The label with the most boxes becomes the default and needs none, so it is enough to know that the last one
+        # has more than all others.
         covers[int(values[i])] = table.cover(labels == values[i], most + 1 if i == order[-1] else None)
     default = max(covers, key=lambda label: len(covers[label]))
     result = [
@@ -118,14 +120,18 @@ class Table:
         total = np.bincount(codes.ravel(), minlength=n_values)
         n_good = np.bincount(codes[:, good[rows]].ravel(), minlength=n_values)
         coordinate = np.repeat(np.arange(len(self.codes)), np.diff(self.offsets))
+        # Values are sorted by coordinate, used ones before unused ones, and by falling share of good keys.
         order = np.lexsort((-n_good / np.maximum(total, 1), total == 0, coordinate))
         first = self.offsets[coordinate]  # the first index of each value's coordinate, where sums start
+        # Prefix sums over all coordinates at once; the sum before each coordinate's first value is subtracted below.
         total_up, good_up = (np.concatenate([[0], np.cumsum(part[order])]) for part in (total, n_good))
         left = (total_up[1:] - total_up[first]).astype(float)
         left_good = good_up[1:] - good_up[first]
         right, right_good = len(rows) - left, int(good[rows].sum()) - left_good
+        # Minimal Gini impurity is maximal Σ (good² + bad²) / size over the two sides.
         purity = (left_good**2 + (left - left_good) ** 2) / np.maximum(left, 1)
         purity += (right_good**2 + (right - right_good) ** 2) / np.maximum(right, 1)
+        # A split with an empty side would not end.
         purity[(left == 0) | (right == 0)] = -1
         best = int(purity.argmax())
         j = int(coordinate[order[best]])
@@ -143,6 +149,7 @@ class Table:
             if int(left.sum()) > (limit - len(cover)) * hope or self.work <= 0:
                 return None
             box, inside = self._best(left, bad)
+            # Covered keys count as bad from now on: each key has to lie in exactly one box (T19).
             left &= ~inside
             bad |= inside
             sizes.append(int(inside.sum()))
@@ -175,7 +182,10 @@ class _GrowingBox:
         self.inside = np.zeros(table.offsets[-1], bool)
         self.inside[self.codes[:, seed]] = True
         outside = (self.codes != self.codes[:, seed, None]).astype(np.float32)
+        # The number of coordinates in which a key is outside of the box; 0 means inside.
         self.distance = outside.sum(0).astype(np.int16)
+        # The sum of the numbers of these coordinates: at distance 1 it names the only one, and it is updated by
+        # subtraction.
         numbers = np.arange(len(outside), dtype=np.float32)
         self.which = (numbers @ outside).astype(np.int32)  # at distance 1, the coordinate where the key is outside
         self.work = 3 * self.codes.size
@@ -198,9 +208,12 @@ class _GrowingBox:
 
     def best_value(self, left: np.ndarray) -> int | None:
         """Return the value that adds the most remaining keys, or else one that brings most of the nearest closer."""
+        # Keys that one more value would bring into the box; that value is theirs in the coordinate where they are
+        # outside.
         near = np.flatnonzero(self.distance == 1)
         missing = self.codes[self.which[near], near]
         blocked = np.zeros(len(self.inside), bool)
+        # A value that would bring in a bad key stays out for good, because the box only grows.
         blocked[missing[self.bad[near]]] = True
         gain = np.bincount(missing[left[near]], minlength=len(self.inside))
         gain[blocked] = 0
@@ -213,6 +226,7 @@ class _GrowingBox:
         codes = self.codes[:, rows]
         self.work += 5 * codes.size
         missing = ~self.inside[codes]
+        # A key is within reach if none of its missing values is blocked.
         within_reach = ~(missing & blocked[codes]).any(0)
         if not within_reach.any():
             return None
@@ -234,6 +248,7 @@ def merge(boxes: list[Sets]) -> list[Sets]:
     numbers: dict[frozenset[int], int] = {}
     rows = np.array([[numbers.setdefault(s, len(numbers)) for s in sets] for sets in boxes], np.int64)
     sets = list(numbers)
+    # Rounds over all coordinates, until one of them joins nothing.
     before = len(rows) + 1
     while 1 < len(rows) < before:
         before = len(rows)
@@ -252,6 +267,8 @@ def _merge_along(
     stays.
     """
     rest = np.delete(rows, j, axis=1)
+    # Rows of a group agree in all coordinates but j, so the union of their sets in j gives one box with the same
+    # keys.
     group = number_rows(rest)
     order = np.argsort(group, kind="stable")
     firsts = np.flatnonzero(np.diff(group[order], prepend=-1))

@@ -99,16 +99,21 @@ class _Blocks:
             A = maps[:, None, :] == np.arange(m)[:, None]  # A[i, j] = 1 where f(j) = i
             return A.reshape(len(maps), m * m).astype(np.int64), np.zeros((len(maps), m), np.int64)
         if m == 2:
+            # T14 (b): two states are the channel x ↦ (f(1) − f(0)) x + f(0).
             return maps[:, 1:] - maps[:, :1], maps[:, :1]
+        # T14 (a): a reset of m states is m − 1 channels, all kept by the identity; a constant z writes [y = z] into
+        # channel y.
         identity = (maps == np.arange(m)).all(1, keepdims=True)
         constant = ~identity & (maps[:, :1] == np.arange(1, m))
         width = max(1, m - 1)
+        # A component of one state still takes one channel, which stays 0.
         padded = np.pad(constant.astype(np.int64), ((0, 0), (0, width - constant.shape[1])))
         return np.repeat(identity, width, axis=1).astype(np.int64), padded
 
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the positions of the entries of `tables` in the flattened A and the flattened v."""
         if self.component.is_diagonal:
+            # A scalar channel is entry (0, 0) of its padded block, and entry 0 of its part of v.
             heads = self.first + np.arange(max(1, self.component.n_states - 1))
             return heads * self.b**2, heads * self.b
         i = np.arange(self.component.n_states)
@@ -123,6 +128,7 @@ class _Plan:
         self.token_shift = cascade.has_reads and not cascade.reads_now
         sizes = cascade.block_sizes
         widths = [len(layer) * max(layer, default=0) for layer in sizes]
+        # below[l] is the number of features of the layers below l, in a layer's input after the letters.
         self.below = [sum(widths[:number]) for number in range(len(sizes) + 1)]
         self.blocks: list[_Blocks] = []
         used = [0] * len(sizes)
@@ -140,6 +146,8 @@ class _Plan:
     def gate_input(self, component: Component) -> tuple[list[Coordinate], np.ndarray]:
         """Return the coordinates that the component's gates read, and their columns in the layer's input."""
         below = self.below[component.layer]
+        # With token shift the input is [letter, layers below, letter before, layers below before]; gates read the
+        # states of the second half, which precede the letter.
         start = 2 * self.n_cells + below if self.token_shift else self.n_cells
         read = [self.blocks[j] for j in component.reads]
         columns = np.concatenate([np.arange(self.n_cells), *(start + blocks.columns for blocks in read)])
@@ -167,6 +175,7 @@ def _layer(plan: _Plan, number: int) -> GatedLayer:
             coordinates, columns = plan.gate_input(component)
             for part, table, entries in zip((transitions, values), blocks.tables(), blocks.entries(), strict=True):
                 part.append(_PlacedGate(synthesise(keys, table[rows], coordinates), columns, entries))
+            # One-hot over all states, or over the states from 1 on for scalar channels.
             x0[blocks.own] = np.arange(component.is_diagonal, component.n_states) == component.start
     width = plan.width_in(number)
     transition, value = _together(transitions, width, n_heads * b * b), _together(values, width, n_heads * b)
@@ -198,5 +207,6 @@ def _together(parts: Sequence[_PlacedGate], width_in: int, width_out: int) -> Re
         W1[units[:, None], part.columns] = part.gate.W1
         b1[units] = part.gate.b1
         W2[part.entries[:, None], units] = part.gate.W2
+        # The entries of different components are disjoint, so biases are set, not added.
         b2[part.entries] = part.gate.b2
     return ReluGate(W1, b1, W2, b2)

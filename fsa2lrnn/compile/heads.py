@@ -30,6 +30,7 @@ class Heads(NamedTuple):
     def states(self, tokens: np.ndarray) -> np.ndarray:
         """Return the states before and after each letter of a batch of words: int64 (B, T) -> (B, T+1, H)."""
         _, H, b = self.next_state.shape
+        # Flat index of (letter, head, state): letter·H·b + head·b + state.
         table, head = self.next_state.ravel(), np.arange(H) * b
         states = np.empty((tokens.shape[1] + 1, len(tokens), H), np.int64)
         states[0] = self.start

@@ -45,6 +45,7 @@ class DenseTables(Brief):
                 raise InvalidMachine(f"head {h} has entries outside its block of size {size}: padding is zero")
             if not _one_hot(x0):
                 raise InvalidMachine(f"x0 of head {h} is {x0.tolist()}: it must be one-hot")
+            # `swapaxes` makes columns the last axis, so that `all(1)` runs over the columns of a block.
             is_map = _one_hot(A[:, :size, :size].swapaxes(1, 2)).all(1) & ~v.any(1)
             is_reset = ~A.any((1, 2)) & _one_hot(v)
             if wrong := np.flatnonzero(~(is_map | is_reset)).tolist():
@@ -80,6 +81,7 @@ class DenseTables(Brief):
         """Return A[a] x + v[a] for every state x and letter a: int (N, H·b) -> (N, |Σ|, H·b)."""
         n_heads, b = self.x0.shape
         heads = x.reshape(len(x), n_heads, b)
+        # c: cell, n: state, h: block, i and j: row and column.
         after = np.einsum("chij,nhj->nchi", self.A, heads, dtype=x.dtype) + self.v  # (N, C, H, b)
         return after.reshape(len(x), -1, n_heads * b)[:, self.cell]
 
@@ -127,6 +129,7 @@ class IndexTables(Brief):
 
     def step(self, x: np.ndarray) -> np.ndarray:
         """Return the state after each of the letters, for every state: int (N, 1) -> (N, |Σ|, 1)."""
+        # (C, N) to (N, C), and then one column per letter instead of per cell.
         return self.next_state[:, x[:, 0]].T[:, self.cell, None]
 
 

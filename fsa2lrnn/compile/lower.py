@@ -186,6 +186,7 @@ def _check_maps(has_resets: bool) -> None:
 
 def values(gate: ReluGate) -> Values:
     """Return the weights of an integer gate as tensors by name, the argument of `Gate.set`."""
+    # Without units the network's gate keeps its one unit with zero weights, and only the bias is written.
     of_units = {"W1": gate.W1, "b1": gate.b1, "W2": gate.W2} if gate.n_units else {}
     return {name: torch.tensor(part) for name, part in {**of_units, "b2": gate.b2}.items()}
 
@@ -217,6 +218,8 @@ def _check_exact(name: str, gate: ReluGate, parts: list[np.ndarray], dtype: torc
     sums = np.abs(b1) + sum(np.abs(W1[:, part]).max(1) for part in parts)
     _check_sums(name, "hidden unit", sums, limit, dtype)
     _check_sums(name, "entry", np.abs(W2).max(1, initial=0) + np.abs(b2), limit, dtype)
+    # At most one feature of each part is 1, or none, so a unit's largest value is the bias plus each part's largest
+    # weight.
     highest = {i: W1[:, part].max(1, initial=0) for i, part in enumerate(parts)}
     total = b1 + sum(highest.values())
     sums = np.abs(W2) @ np.maximum(total, 0) + np.abs(b2)

@@ -42,6 +42,8 @@ def visible_factors(machine: MooreMachine) -> list[Factor]:
         size = int(coordinate.max()) + 1
         next_state = np.full((len(machine.delta), size), -1)
         for a, row in enumerate(machine.delta):
+            # Later states overwrite earlier ones of the same value. If some overwritten entry differed, the next
+            # value does not depend on the coordinate and the letter alone.
             next_state[a, coordinate] = coordinate[row]
             if (next_state[a, coordinate] != coordinate[row]).any():
                 return whole
@@ -111,11 +113,13 @@ def dense_recurrence(
     W1 = np.zeros((machine.n_states, n_heads, b), np.int8)
     for h, factor in enumerate(factors):
         for c, a in enumerate(representatives):
+            # T1: column q is the unit vector of q's next state. Rows and columns from the factor's size on stay zero.
             A[c, h, factor.next_state[a], np.arange(factor.size)] = 1
         x0[h, factor.coordinate[machine.start]] = 1
         W1[np.arange(machine.n_states), h, factor.coordinate] = 1
     outputs, number = tuple(dict.fromkeys(machine.outputs)), output_classes(machine.outputs)
     W2 = np.zeros((len(outputs), machine.n_states), np.int8)
+    # Exactly one hidden unit is 1, so the logit of its state's output is 1 and all others are 0.
     W2[number, np.arange(machine.n_states)] = 1
     readout = DenseReadout(
         W1.reshape(machine.n_states, n_heads * b),
@@ -130,6 +134,7 @@ def dense_recurrence(
 def dense_bytes(sizes: list[int], n_cells: int, machine: MooreMachine) -> int:
     """Return the size in bytes of the dense network in float32: transition maps, gates, embedding and read-out."""
     b, n_heads, n_letters, n = max(sizes), len(sizes), len(machine.alphabet), machine.n_states
+    # Matrices and offsets of all cells, and the identity matrices with which the two gates read one-hot cells.
     maps, gates = n_cells * n_heads * b * (b + 1), 2 * n_cells**2
     embedding, readout = n_letters * n_cells, n * (n_heads * b + len(set(machine.outputs)))
     return 4 * (maps + gates + embedding + readout)

@@ -95,6 +95,8 @@ class ReluGate:
     @cached_property
     def _growth(self) -> tuple[float, float]:
         W1, b1, W2, b2 = (np.abs(part) for part in self.weights)
+        # A hidden unit is at most slope·largest + offset; the second matrix adds up these bounds with absolute
+        # weights.
         slope, offset = W1.sum(1), b1
         return (
             float(max(slope.max(initial=0), (W2 @ slope).max(initial=0))),
@@ -111,6 +113,7 @@ class ReluGate:
         W1, b1, W2, b2 = self.weights
         inputs = u.astype(np.float64)
         first = np.abs(inputs) @ np.abs(W1).T + np.abs(b1)
+        # The actual hidden values, not their bounds: units that are off add nothing.
         second = np.maximum(inputs @ W1.T + b1, 0) @ np.abs(W2).T + np.abs(b2)
         return int(max(first.max(initial=0), second.max(initial=0)))
 
@@ -171,6 +174,7 @@ def synthesise(keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coor
     b1 = np.zeros(len(cover), np.int64)
     for unit, box in enumerate(cover):
         W1[unit], b1[unit] = _conjunction(box, coordinates)
+    # T19 (a): the bias gives the default target, and a unit adds what its box's target differs by.
     b2 = values[default]
     others = values[[label for _, label in cover]] if cover else values[:0]
     gate = ReluGate(W1, b1, np.ascontiguousarray((others - b2).T), b2)
@@ -194,6 +198,7 @@ def _conjunction(box: Box, coordinates: Sequence[Coordinate]) -> tuple[np.ndarra
             outside = set(range(coordinate.n_values)) - inside
             if coordinate.omits_zero and 0 in inside:
                 bias += 1
+                # [value ∈ S] = 1 − Σ f_i over the values outside; 0, which has no feature, lies inside.
                 w[[i - 1 for i in outside]] = -1
             else:
                 w[[i - coordinate.omits_zero for i in inside]] = 1

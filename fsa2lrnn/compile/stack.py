@@ -50,6 +50,7 @@ class GatedLayer:
                 f"{self.block_sizes} and a transition that sees {self.width_in} ask for {expected}"
             )
         inside = np.arange(b) < np.array(self.block_sizes)[:, None]  # (H, b)
+        # Masks of the padding in the flattened v, (H·b,), and A, (H·b·b,).
         outside_v, outside_A = ~inside.ravel(), ~(inside[:, :, None] & inside[:, None, :]).ravel()
         for gate, outside in [(self.transition, outside_A), (self.value, outside_v)]:
             if gate.W2[outside].any() or gate.b2[outside].any():
@@ -84,6 +85,7 @@ class GatedLayer:
         Raises `NotExact` if an entry could reach 2⁵³.
         """
         n_heads, b = self.x0.shape
+        # An upper bound of every sum in A x + v, formed before the product so that float64 cannot round unnoticed.
         largest = b * np.abs(A).max(initial=0) * np.abs(x).max(initial=0) + np.abs(v).max(initial=0)
         if largest >= _EXACT:
             raise NotExact(f"A x + v may reach {largest:.3g}, but float64 is exact to 2^53: states grow without bound")
@@ -164,6 +166,8 @@ class GatedStack(Brief):
 
     def _step(self, x: np.ndarray) -> np.ndarray:
         after = np.empty((len(x), self.n_cells, self.width))
+        # Layers are computed upwards: `after` holds the new states of the lower layers already, which this layer
+        # reads as `now`.
         for below, layer in zip(self._below, self.layers, strict=True):
             now, before = after[:, :, :below], x[:, :below]
             A, v = (self._gate(gate, now, before) for gate in (layer.transition, layer.value))
@@ -176,6 +180,8 @@ class GatedStack(Brief):
         gate.check_exact(int(max(1, np.abs(now).max(initial=0), np.abs(before).max(initial=0))))
         W1, b1, _, _ = gate.weights
         n_cells, below = self.n_cells, before.shape[1]
+        # The one-hot feature of cell c selects column c of W1. The second block of letter columns is zero by
+        # construction.
         h = np.broadcast_to(W1[:, :n_cells].T + b1, (len(before), n_cells, len(W1)))
         at_now, at_before = W1[:, n_cells : n_cells + below], W1[:, 2 * n_cells + below :]
         if at_now.any():

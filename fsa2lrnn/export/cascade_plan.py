@@ -149,6 +149,8 @@ class _Stages:
                 marks = tuple(1 + joint[layer][tuple(cascade.states[j, members[layer]].tolist())] for layer in layers)
                 chosen = tuple(tuple(part[j].tolist()) for part in maps)
                 kind_of[a, marks] = kinds.setdefault(chosen, len(kinds))
+            # At the first letter the earlier components are in state 0 of the joint states, and a register is written
+            # even where it would be kept.
             first = tuple(_first(part[0], cascade.components[i]) for i, part in zip(inside, maps, strict=True))
             kind_of[a, (0,) * len(layers)] = kinds.setdefault(first, len(kinds))
         _check_size(len(kind_of))
@@ -168,6 +170,7 @@ class _Stages:
             if is_register(component):
                 marks[orbits_of[i][0]] = q
             else:
+                # One head per point but the start; at the start all of them show mark 0.
                 others = (t for t in range(component.n_states) if t != component.start)
                 marks |= {o: int(t == q) for o, t in zip(orbits_of[i], others, strict=True)}
         return _marks(n_orbits, marks)

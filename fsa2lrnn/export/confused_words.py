@@ -92,6 +92,7 @@ def _of_stack(delta: np.ndarray, start: int) -> _Confusion | None:
     n = delta.shape[1]
     bounded(n**2 * max(500, len(delta)), 500**3, f"words between {n:,} states with {len(delta):,} letters")
     ways = [_paths(delta, p) for p in range(n)]
+    # The pair (p, q) is node p·n + q, and a letter leads it to the pair of the images.
     successors = (delta[:, :, None] * n + delta[:, None, :]).reshape(len(delta), n * n).T
     of_pair = components(np.ascontiguousarray(successors))
     # T55: one pair (p, q) of a strongly connected component of pairs decides for all.
@@ -101,6 +102,8 @@ def _of_stack(delta: np.ndarray, start: int) -> _Confusion | None:
             continue
         check_current("comparing words")
         loop = _loop(delta, p, q, of_pair.reshape(n, n))
+        # Any loop e decides: from x for one loop, x followed by rounds of that loop has a length that is a multiple
+        # of another's.
         detour = _timed_paths(delta, p, len(loop)).get((q, 0)) if loop else None
         if loop and detour is not None:
             return (ways[start][p], loop, detour), p, q
@@ -156,6 +159,8 @@ def _of_diagonal_stack(delta: np.ndarray, start: int) -> _Confusion | None:
             if delta[b, row[a]] != delta[b, row[0]]:
                 words = ((0,) * (k - 1) + (0, b), (0,) * (k - 1) + (a, b), ())
                 return words, int(delta[b, row[0]]), int(delta[b, row[a]])
+        # Up to here all last letters a lead on alike, so letter 0 stands for any: one state represents all words of
+        # this length.
         state = row[0]
     first = rows.index(row)
     if first == 0:
@@ -190,6 +195,7 @@ def _longer(delta: np.ndarray, profile: _Profile, q: int, word: _Word) -> Iterat
     first, last, letter = profile
     if letter >= 0:
         first = first if letter in first else (*first, letter)
+        # Only letters before the last one count in both orders, so the old last letter is added when the word grows.
         last = (*(a for a in last if a != letter), letter)
     for a, step in enumerate(delta):
         yield (first, last, a), int(step[q]), (*word, a)

@@ -224,8 +224,11 @@ def windowed(machine: MooreMachine, length: int) -> WindowRegister | None:
                 return None
             else:
                 for q in images[window]:
+                    # A letter that keeps states apart does not write, so state and image must have one value in the
+                    # register.
                     parent[find(elements[window, q])] = find(elements[after, int(row[q])])
     roots = {element: find(i) for element, i in elements.items()}
+    # Two possible states after one window with the same value could not be told apart.
     if any(len({roots[w, q] for q in images[w]}) < len(images[w]) for w in windows):
         return None
     numbers = _numbered([{roots[w, q] for q in images[w]} for w in windows])
@@ -241,6 +244,7 @@ def windowed(machine: MooreMachine, length: int) -> WindowRegister | None:
 def _numbered(together: list[set[int]]) -> dict[int, int]:
     numbers: dict[int, int] = {}
     for root in sorted(set().union(*together)):
+        # Greedy colouring: values that are possible after one window get different numbers, others may share one.
         taken = {numbers.get(other) for roots in together if root in roots for other in roots}
         numbers[root] = next(i for i in range(len(numbers) + 1) if i not in taken)
     return numbers
@@ -256,6 +260,7 @@ def two_stages(machine: MooreMachine, behind: WindowRegister) -> StagePlan | Non
     n = len(machine.alphabet)
     before = tuple(letter_ago(n, lag) for lag in range(1, behind.length + 1))
     first = tuple(
+        # Symbol n_values keeps the register.
         Unit(a, _window_marks(window, behind.length), behind.n_values if value is None else value)
         for (window, a), value in behind.writes.items()
     )
@@ -332,6 +337,8 @@ def reflections(delta: np.ndarray, start: int) -> Orbit | None:
         return None
     products = np.zeros((len(maps), len(maps)))
     for i, j in combinations(range(len(maps)), 2):
+        # The order of the product of two reflections fixes the product of their keys: order 3 needs ½, order 2 needs
+        # 0.
         turn = maps[i][maps[j]]
         if np.array_equal(turn[turn[turn]], identity):
             products[i, j] = products[j, i] = 0.5
@@ -363,6 +370,8 @@ def roots(products: np.ndarray) -> Iterator[np.ndarray]:
             yield chosen
             return
         row = products[len(chosen)]
+        # A unit key has one entry 1 or four entries ½; it may use `old` coordinates of earlier keys, and new ones are
+        # all alike.
         for size in (1, 4):
             for old in range(min(size, used), -1, -1):
                 for inside in combinations(range(used), old):
@@ -396,7 +405,9 @@ def _best_query(kinds: list[int | None], keys: np.ndarray) -> Orbit | None:
     inverse, best = np.linalg.pinv(keys), None
     sides = [np.array([1.0, *signs]) for signs in product((1.0, -1.0), repeat=len(keys) - 1)]
     for distances in [*sides, *(side * np.arange(1, len(keys) + 1) for side in sides)]:
+        # The products of the query with the keys, its distances from the mirrors, are prescribed.
         query = np.round(inverse @ distances, DECIMALS) + 0.0  # no −0
+        # A query on a mirror would be fixed by that reflection, and two states would have one mark.
         if np.abs(keys @ query).min() < 1e-6:
             continue
         head = StageHead(rows, UNIT * rows, alphas, betas, query, query / np.linalg.norm(query))
@@ -406,6 +417,7 @@ def _best_query(kinds: list[int | None], keys: np.ndarray) -> Orbit | None:
             except BudgetExceeded:
                 return None
             continue
+        # The states do not depend on the query, so that only the marks are computed anew.
         candidate = Orbit(head, best.states, best.table, np.stack([head.mark(S) for S in best.states]))
         best = candidate if candidate.gap > best.gap + 1e-12 else best
     return best if best is not None and best.gap > 1e-6 else None

@@ -149,6 +149,8 @@ class Architecture:
         for number, block in self._blocks(model).items():
             mixer, scale = getattr(block, self.place), getattr(block, self.norm).weight.double() + self.offset
             weights = self.projections(mixer)
+            # RMSNorm's output has a norm of at most √H, so W x lies within √H · ‖w ⊙ scale‖ of the bias (Cauchy and
+            # Schwarz).
             radius = math.sqrt(len(scale)) * (weights.decay.double() * scale).norm(dim=1)
             centre = 0 if weights.bias is None else weights.bias.double()
             high, low = (_decay(mixer, centre + sign * radius).numpy() for sign in (-1, 1))

@@ -177,9 +177,11 @@ def mixer(plan: StagePlan, number: int, largest_beta: int, kernel: int) -> Mixer
         k[i, :size_k, at] = KEY * head.keys / one
         v[i, :size_v, at] = written * head.values / one
         gate[i, :, letters] = KEY / r
+        # log α = −softplus(x): x = −512 gives 0, so α = 1, and x = 512 gives α = exp(−512), which is 0.
         alpha[i, at] = np.where(head.alphas > 0, -SATURATED, SATURATED) / one
         beta[i, at] = [_logit(value, largest_beta) / one for value in head.betas]
         for column, lag in enumerate(head.lags if head.lags is not None else ()):
+            # A value with a lag reads its letter by a single tap, that many letters back.
             taps[i, column] = 0
             taps[i, column, kernel - 1 - lag] = 1
         for j in range(size_v):
@@ -195,8 +197,10 @@ def units(plan: StagePlan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     where, stage = layout(plan), plan.stages[number]
     r = math.sqrt(where.width)
     gate = gates(plan, number, r)
+    # Symbols and marks are smaller than letters by this factor, and the gates are written for equal sizes.
     gate[:, where.n_letters :] *= LETTER / SHOWN
     up, down = np.zeros_like(gate), np.zeros_like(gate.T)
+    # `up` reads 1 from whichever letter is there.
     up[:, : where.n_letters] = 1 / r
     for i, unit in enumerate(stage.units):
         down[where.symbols[number] + unit.target, i] = 2 * SHOWN / FIRES
@@ -212,6 +216,7 @@ def _logit(beta: float, largest: int) -> float:
 
 
 def _query(query: np.ndarray) -> np.ndarray:
+    # SiLU is the identity on large numbers, so a query without negative entries passes unchanged, scaled.
     if (query >= 0).all():
         return KEY * query / query.max()
     return _before_silu(_LEAST_SILU * query / np.abs(query).max())

@@ -142,6 +142,8 @@ def _write_mamba_units(mixer: Any, plan: StagePlan, number: int) -> None:
     r, letters = length(plan, number, with_marks=True), slice(0, where.n_letters)
     ramps, x, out = np.zeros((2 * n, H)), np.zeros((2 * n, H)), np.zeros((H, 2 * n))
     ramps[:n] = ramps[n:] = 2 * gates(plan, number)
+    # The second ramp starts FIRES/2 later: above both starts their difference is FIRES/2, whatever the sum, and below
+    # both it is 0.
     ramps[n:, letters] -= FIRES / 2 / r
     x[:, letters] = KEY / r
     for i, unit in enumerate(stage.units):

@@ -124,6 +124,7 @@ def orbit(head: StageHead, limit: int = MAX_STATES) -> Orbit:
     for S in states:
         row = list[int]()
         for a in range(len(head.keys)):
+            # Entries are dyadic and computed exactly, so equal states have equal bytes once −0 is gone.
             reached = head.step(S, a) + 0.0  # no −0
             q = numbers.setdefault(reached.tobytes(), len(states))
             if q == len(states):

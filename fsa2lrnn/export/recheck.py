@@ -90,8 +90,10 @@ def _recheck(certificate: Any, most_read: int) -> str:
             "trusted, give a larger `most_read` to `recheck`",
         )
         q = _run(q, repeated, delta)
+    # From the first state that recurs on, the states after u wⁿ repeat: these are all that matter in the end.
     cycle = list(place)[place[q] :]
     found = [outputs[_run(state, after, delta)] for state in cycle]
+    # Indices wrap around, because the cycle repeats for ever.
     differ = any(found[i] != found[(i + period) % len(found)] for i in range(len(found)))
     _require(differ, f"the outputs have period {period} in the end, as the layer's have")
     return f"impossible: {scope} of {layer}, whose states recur, cannot put out what this machine does"

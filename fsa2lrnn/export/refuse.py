@@ -93,6 +93,7 @@ def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
     period, may_be_long, _ = ARGUMENTS[LAYERS[layer]]
     for word, row in _maps(minimal.delta, may_be_long):
         for q in np.unique(_power(row, minimal.n_states)):  # on cycles
+            # q is on a cycle of the word; if the layer's period does not return it, a word separates the two states.
             later = int(_power(row, period)[q])
             if later != q:
                 after = distinguish(minimal, int(q), later) or ()
@@ -109,6 +110,7 @@ def _maps(delta: np.ndarray, may_be_long: bool) -> Iterator[tuple[tuple[int, ...
     for word, row in queue:  # grows
         yield word, row
         for a in range(len(delta) if may_be_long and len(visited) < _MAX_MAPS else 0):
+            # The map of the longer word: first the word, then the letter.
             longer = delta[a][row]
             if longer.tobytes() not in visited:
                 visited.add(longer.tobytes())

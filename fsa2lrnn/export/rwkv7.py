@@ -237,6 +237,8 @@ class RwkvGates:
             least, most = (torch.exp(-0.606531 * torch.sigmoid(w0 + sign * reach)) for sign in (1, -1))
             # x_a = (1 − m)∘x + m∘x₋₁, where both are g∘n + b with ‖n‖ ≤ √H, or x₋₁ = 0 at the first token.
             now, past = ((a1 @ a2).T * share for share in (1 - mix, mix))
+            # By Cauchy and Schwarz: a linear form of n with ‖n‖ ≤ √H ranges over centre ± √H · the norm of its
+            # weights.
             centre, radius = a0 + now @ shift, math.sqrt(model.n_embd) * (now * scale).norm(dim=1)
             later, wider = centre + past @ shift, radius + math.sqrt(model.n_embd) * (past * scale).norm(dim=1)
             weakest = torch.minimum(centre - radius, later - wider).sigmoid()
@@ -257,6 +259,8 @@ class RwkvGates:
         steps: list[list[tuple[torch.Tensor, ...]]] = [[] for _ in range(model.n_layer)]
         state = zeros(model)
         for token in tokens.tolist():
+            # Each layer has three entries of the state: the time mixing's last input, S, and the channel mixing's
+            # last input.
             before = [state[3 * i] for i in range(model.n_layer)]
             with quietly():
                 _, state = model.forward([token], state)

@@ -46,6 +46,7 @@ def is_diagonal(delta: np.ndarray) -> bool:
     letter sends all states.
     """
     n = delta.shape[1]
+    # State n is the added one, and the last row is the added letter.
     with_zero = np.vstack([np.column_stack([delta, np.full(len(delta), n)]), np.full(n + 1, n)])
     return obstruction(FORCED["diagonal[-1,1]"], with_zero).merged()[1] == n + 1
 
@@ -56,6 +57,7 @@ def has_register(delta: np.ndarray) -> bool:
     bounded(n**3, 30_000_000, f"triples of {n:,} states")
     merging = np.zeros((n, n, n), bool)  # [p, x, y]: some word leads both x and y to p
     states = np.arange(n)
+    # The empty word leads x and y to p if x = y = p; each round puts letters before the words known so far.
     merging[states, states, states] = True
     while True:
         check_current("searching for a register")
@@ -82,7 +84,7 @@ def is_walsh_hadamard(delta: np.ndarray) -> bool | None:
     if _separates(steps):
         return True
     permutations = steps[(np.sort(steps, axis=1) == np.arange(delta.shape[1])).all(axis=1)]
-    # T59 (c): for permutations, the functions of `_separates` are all that there are.
+    # T59 (b): for permutations, the functions of `_separates` are all that there are.
     if len(permutations) > _MOST_LETTERS or (len(permutations) < len(steps) and _separates(permutations)):
         return None
     return False
@@ -95,6 +97,7 @@ def _clash(steps: np.ndarray) -> bool:
     p, q = np.triu_indices(n, 1)
     before, after = np.stack([p, q]), steps[:, np.stack([p, q])]  # (2, pairs), (|Σ|, 2, pairs)
     is_closed = ((after == p) | (after == q)).all(axis=1)
+    # The four maps of a pair {p, q} to itself: 0 and 3 are constant, 2 is the identity and 1 the exchange.
     kinds = (after[:, 0] == q) + 2 * (after[:, 1] == q)
     moves = is_closed & (after != before).any(axis=1)
     present = [(moves & (kinds == kind)).any(axis=0) for kind in range(4)]
@@ -125,6 +128,8 @@ def _classes(steps: np.ndarray) -> Iterator[np.ndarray]:
     sizes = range(k + 1) if k <= _MOST_LETTERS else (0, 1, 2, k)
     for size in sizes:
         for moving in itertools.combinations(range(k), size):
+            # g ∘ δ_a = g identifies each state with its image; g ∘ δ_a = g ∘ δ_b identifies the images under both
+            # letters.
             number = np.arange(steps.shape[1])
             equal = [(number, steps[a]) for a in set(range(k)) - set(moving)]
             equal += [(steps[moving[0]], steps[a]) for a in moving[1:]]
@@ -149,6 +154,8 @@ def _span(functions: np.ndarray, classes: list[np.ndarray]) -> np.ndarray:
     rows = functions[:0]
     for number in classes:
         if len(rows) < len(functions):
+            # Combinations of the functions that take the same value on a state and on the representative of its
+            # class.
             part = left_kernel(functions - functions[:, number]) @ functions
             rows = _reduced(np.vstack([rows, part]))
     return rows
@@ -165,6 +172,8 @@ def _largest_closed(functions: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return a basis of the largest subspace that f ↦ f ∘ δ_a preserves, as integers, exactly."""
     while True:
         moved = [functions[:, step] for step in steps]
+        # A function lies in the span iff all rows of `outside` are orthogonal to it; the kernel of `images` keeps the
+        # combinations whose images do.
         outside = left_kernel(functions.T)  # rows w with f · w = 0 for all f of the span
         images = np.hstack([after @ outside.T for after in moved]) if len(outside) else np.zeros((len(functions), 0))
         if not images.any():
@@ -248,6 +257,7 @@ def dual(machine: MooreMachine, limit: int = MAX_COORDINATES) -> Dual:
                 )
         return code
 
+    # The first output needs no indicator: it is shown where all others are 0.
     indicators = [np.array([output == target for output in minimal.outputs], np.int64) for target in outputs[1:]]
     at_start = np.array([values[minimal.start] for values in indicators], np.int64)
     shown = np.array([number(v - v[minimal.start]) for v in indicators], np.int64)
@@ -255,6 +265,8 @@ def dual(machine: MooreMachine, limit: int = MAX_COORDINATES) -> Dual:
     for values in functions:  # grows
         for row, letter in zip(rows, minimal.delta, strict=True):
             after = values[letter]
+            # h holds φ(q) − φ(q₀). After the letter that is φ∘a(q) − φ∘a(q₀), a coordinate, plus the constant φ(q₀·a)
+            # − φ(q₀), and values[start] = 0.
             row.append((number(after - after[minimal.start]), int(after[minimal.start])))
     table = np.array(rows, np.int64)
     return Dual(minimal, table[..., 0], table[..., 1], shown, at_start)

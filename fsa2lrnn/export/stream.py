@@ -49,6 +49,7 @@ def layout(plan: StagePlan) -> StreamLayout:
         symbols.append(used)
         used += stage.n_symbols
     width = 64
+    # H = 64 · 4^i is the square of a power of two, so that √H is exact.
     while width < used:
         width *= 4
     if width > MAX_WIDTH:
@@ -65,6 +66,7 @@ def length(plan: StagePlan, number: int, with_marks: bool = False) -> float:
 
     It is exactly √H if the stream holds only the letter. Marks and symbols are assumed to have the size of a letter.
     """
+    # The letter, and for each earlier stage a mark per orbit and one symbol.
     held = 1 + sum(len(stage.orbits) + 1 for stage in plan.stages[:number])
     return math.sqrt(layout(plan).width / (held + (len(plan.stages[number].orbits) if with_marks else 0)))
 
@@ -183,9 +185,12 @@ def _match(unit: Unit, orbits: list[Orbit], where: StreamLayout) -> np.ndarray:
             continue
         size = orbit.marks.shape[1]
         if orbit.marks[mark].any():
+            # With the right mark d this term and the constant give d·d − 1 = 0, with another one at most −gap / gap =
+            # −1.
             row[at : at + size] += orbit.marks[mark] / orbit.gap
             constant -= 1 / orbit.gap
         else:
             row[at : at + size] -= orbit.head.towards / orbit.gap
+    # Exactly one letter stands in the stream, so that a constant is a weight on every letter.
     row[: where.n_letters] += constant
     return row

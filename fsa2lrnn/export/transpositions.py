@@ -54,6 +54,7 @@ def two_sides(n: int, start: int, pairs: list[tuple[int, int]], targets: list[in
     for i, j in pairs:
         neighbours[i].append(j)
         neighbours[j].append(i)
+    # Colouring a graph with two colours, some of them given; an odd cycle or a conflict has no colouring.
     side = {start: False, **{t: True for t in targets if t != start}}
     for first in (*tuple(side), *range(n)):  # first the points whose set is known
         side.setdefault(first, False)
@@ -80,6 +81,7 @@ def moves_by_transpositions(maps: np.ndarray, start: int) -> np.ndarray | None:
     identity = np.arange(maps.shape[1])
     constant = (maps == maps[:, :1]).all(axis=1)
     moving = maps[~constant & (maps != identity).any(axis=1)]
+    # Exactly two moved points and a permutation: a transposition.
     if ((moving != identity).sum(axis=1) != 2).any() or (np.sort(moving, axis=1) != identity).any():
         return None
     pairs = [(int(i), int(j)) for i, j in (np.flatnonzero(row != identity) for row in moving)]
@@ -101,9 +103,11 @@ def transposition_heads(maps: np.ndarray, start: int) -> tuple[Orbit, ...]:
     alphas, betas = np.ones(n_symbols), np.zeros(n_symbols)
     for a, row in enumerate(maps):
         moved = np.flatnonzero(row != np.arange(n))
+        # A reset erases S by α = 0, and then writes what the transposition of the start and its target would.
         if len(moved) and (row == row[0]).all():
             alphas[a], moved = 0.0, np.array([start, row[0]])
         if len(set(moved)) == 2:
+            # Two points have four coordinates of ½, so ‖k‖ = 1 and I − 2kkᵀ is a reflection.
             keys[a], betas[a] = 0.5 * vectors[moved].sum(axis=0), 2.0
             values[a] = UNIT * (start in moved)
     # S at each point: the start's vector minus the point's, with the sign of the point's set.
@@ -231,6 +235,8 @@ class _Search:
 
     def find(self, modulus: int, added: tuple[int, ...]) -> list[Permutation] | None:
         """Return c(0) … c(N − 1) for permutations that add the numbers `added`, one of them 1, or None if not found."""
+        # The letter that adds 1 determines c(p + 1) from c(p) up to the transposition t, the only choice in the
+        # search.
         back = _inverse(self._permutations[added.index(1)])
         c, limit = [self._steps[0]], self.tried + _TRIED_EACH * modulus * len(back)
 
@@ -262,6 +268,7 @@ class _Search:
             power = self._steps[0]
             for j in range(1, len(a)):
                 power = _compose(a, power)
+                # Only pairs that involve the newest p are new; earlier ones were checked before.
                 for p, q in {(last, (last + j * d) % modulus), ((last - j * d) % modulus, last)}:
                     if max(p, q) <= last and self._length(_compose(c[q], _compose(power, _inverse(c[p])))) > j:
                         return False
@@ -280,6 +287,8 @@ class _Search:
         seen, length = set[int](), len(f)
         for q in (self._start, *range(len(f))):
             if q not in seen:
+                # The number of points less one per cycle; with the start in every transposition, a nontrivial cycle
+                # without it costs one more than its length.
                 length += 1 if self._is_star and seen and f[q] != q else -1
             while q not in seen:
                 seen.add(q)

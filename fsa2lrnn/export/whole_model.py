@@ -231,10 +231,12 @@ class _TokenSystem:
         self.deadline.check("stepping the exported model")
         state = self._states[number]
         cache = None if state is None else self._code.cache(self._model, state)
+        # One letter per call, as in the claim of the proof.
         put_out, cache = self._code.read(self._model, torch.tensor([letter]), cache)
         after, output = self._code.state(self._model, cache), int(put_out[-1]) - len(self.alphabet)
         if not all(torch.isfinite(part).all() for part in after):
             raise UnsupportedFormat(f"the model keeps numbers that are not finite after token {letter}")
+        # Two states are the same exactly if all their bits are (T8).
         key = b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in after)
         if key not in self._number:
             self._number[key] = len(self._states)

@@ -60,6 +60,7 @@ class LearningStart:
     def __init__(self, recipe: Recipe, examples: Examples, number: int, block: int, heads: int) -> None:
         self.recipe, self.examples, self.number, self.block, self.n_heads = recipe, examples, number, block, heads
         with torch.random.fork_rng(devices=[]):
+            # Seeds of different recipes do not meet as long as a run has fewer than 2¹⁶ starts.
             torch.manual_seed((recipe.seed << 16) + number)
             self.model = LRNN(network(recipe, heads, block, examples.alphabet, examples.outputs))
         if recipe.suffixes:
@@ -145,6 +146,7 @@ class LearningStart:
         if self.is_full:
             at.full = at.full or at.step
         rate = recipe.rate * self._rate_factor()
+        # During the rests only the read-out is trained: the table keeps what a repair or another start gave it.
         rate_of_tables = rate * (at.step > at.rests) * (_GENTLE if at.rests else 1)
         length = self._length(generator) if at.rests else at.length
         batch = self.examples.batch(max(_FEWEST, recipe.letters // length), length, generator)
@@ -195,6 +197,7 @@ class LearningStart:
     def _has_ceased(self) -> bool:
         """Return whether the error has stopped falling at a level that is no worse than on shorter words."""
         at = self.at
+        # While the error is close to that of guessing, or still falls, only a plainly low error counts as ceased.
         if at.window > _LEARNING * at.guess or at.window < 0.95 * at.window_before:
             return at.window < self.recipe.threshold
         if at.base is None or at.window < at.base:
@@ -204,9 +207,12 @@ class LearningStart:
     def _grow(self) -> None:
         at = self.at
         target = max(at.length + 1, math.ceil(at.length * self.recipe.growth))
+        # A sampler may not have words of each length, as where only every second position counts.
         while (longer := self.examples.fit(min(target, self.full_length))) <= at.length:
             target += 1
         at.length, at.grown = longer, at.step
+        # The running error is that of shorter words. It is raised, so that words grow again only after errors on the
+        # longer ones have fallen.
         at.error = max(at.error, 1.2 * self._threshold())
         at.window_before = 1.0
 
@@ -228,6 +234,7 @@ def _until_first_error(labels: Tensor, is_wrong: Tensor) -> Tensor:
     After its first error a head is in the state of another word, and the labels would train the transitions of that
     word.
     """
+    # The first error itself keeps its label: there the sum is 1 and the position is wrong.
     return labels.masked_fill(is_wrong.cumsum(1) > is_wrong.long(), UNCOUNTED)
 
 

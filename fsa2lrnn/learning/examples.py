@@ -185,6 +185,7 @@ class FreshWords:
             return labels
         is_wrong = (torch.rand(labels.shape, generator=generator) < self._noise) & (labels != UNCOUNTED)
         n = len(self.outputs)
+        # A shift by 1 … n − 1 modulo n is uniform over all labels but the right one.
         other = (labels + torch.randint(1, n, labels.shape, generator=generator)) % n
         return torch.where(is_wrong, other, labels)
 

@@ -63,6 +63,8 @@ def legal_part(machine: MooreMachine, target: MooreMachine, sampler: Sampler, fr
     def output(state: tuple[int, int, int, bool] | None) -> Hashable:
         return machine.outputs[state[1]] if state is not None and state[3] else free
 
+    # A state is (position modulo the period, state of the machine, state of the target, whether the last output
+    # counts); None follows an illegal letter.
     start = (0, machine.start, target.start, False)
     part = explore(target.alphabet, start, step, output)
     return minimise(MooreMachine(part.delta, part.outputs, part.start, part.alphabet))

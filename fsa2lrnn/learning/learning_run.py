@@ -270,6 +270,7 @@ class LearningRun:
             yield candidate
 
     def _deadline(self) -> Deadline:
+        # Time that earlier calls have used counts, too.
         limit = self.recipe.seconds
         return NEVER if limit is None else Deadline(limit - self.seconds)
 

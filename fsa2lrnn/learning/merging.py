@@ -172,6 +172,7 @@ def _merge_next(child, counts, weight, share, strict, states, is_state, stack, l
                 parent, letter, heaviest = state, a, weight[node]
     if parent < 0:
         return _NONE
+    # Every fold is tried on the tree itself and undone; the best one is then made again for good.
     node, best, largest_gain = child[parent, letter], -1, -np.inf
     for state in states:
         gain, z, used = _fold(child, counts, weight, is_state, parent, letter, state, share, stack, log)
@@ -193,6 +194,7 @@ def _fold(child, counts, weight, is_state, parent, letter, state, share, stack, 
     """
     gain, deviation, variance, used, height = 0.0, 0.0, 0.0, 1, 1
     log[0, 0], log[0, 1], log[0, 2] = parent, letter, child[parent, letter]
+    # The stack holds pairs (onto, node): the subtree at `node` is to be added to the one at `onto`.
     stack[0, 0], stack[0, 1] = state, child[parent, letter]
     child[parent, letter] = state
     while height:
@@ -208,6 +210,7 @@ def _fold(child, counts, weight, is_state, parent, letter, state, share, stack, 
                 log[used, 0], log[used, 1], log[used, 2] = onto, -1 - y, counts[onto, y]
                 used += 1
                 counts[onto, y] += counts[node, y]
+        # The weight of a node decides when it becomes a state; those of states are not read any more.
         if not is_state[onto]:
             log[used, 0], log[used, 1], log[used, 2] = onto, -1 - counts.shape[1], weight[onto]
             used += 1
@@ -216,6 +219,7 @@ def _fold(child, counts, weight, is_state, parent, letter, state, share, stack, 
             below = child[node, a]
             if below < 0:
                 continue
+            # A missing child is taken over with its whole subtree, an existing one is folded in turn.
             if child[onto, a] < 0:
                 log[used, 0], log[used, 1], log[used, 2] = onto, a, -1
                 used += 1
@@ -231,6 +235,7 @@ def _undo(child, counts, weight, log, used):
     """Undo the changes of a fold in reverse order; `_fold` describes the entries of `log`."""
     for i in range(used - 1, -1, -1):
         node, what, before = log[i, 0], log[i, 1], log[i, 2]
+        # −1 − C is below all −1 − y, so the kind of an entry follows from its second number alone.
         if what == -1 - counts.shape[1]:
             weight[node] = before
         elif what < 0:
@@ -256,11 +261,14 @@ def _predict(earlier, labels, share):
             likeliest = earlier.max()
             total = 0.0
             for s in range(n):
+                # The posterior of s as the true label is proportional to right^n_s · other^(n − n_s); dividing by the
+                # likeliest keeps it within range.
                 p[s] = (other / right) ** (likeliest - earlier[s])
                 total += p[s]
             is_sure = total < 1 + _SURE
             mean = square = 0.0
             for s in range(n):
+                # From the posterior of the true label to the predictive probability of the observed one.
                 p[s] = other + (right - other) * p[s] / total
                 mean += p[s] * np.log(p[s])
                 square += p[s] * np.log(p[s]) ** 2
@@ -352,6 +360,7 @@ def merge_within(data: Data, noise: float, strict: float, deadline: Deadline = N
 def repaired(machine: MooreMachine, data: Data, deadline: Deadline = NEVER) -> MooreMachine:
     """Return the machine after a repair by `patch_table`, which changes columns and merges states to lower the cost."""
     n = machine.n_states
+    # Additional states are unreached at first and lead to themselves; a repair may use them as copies.
     extended = np.broadcast_to(np.arange(n + _SPARE), (len(machine.alphabet), n + _SPARE)).copy()
     extended[:, :n] = machine.delta
     words = data.tokens.numpy(), data.labels.numpy()
@@ -371,6 +380,7 @@ def description(machine: MooreMachine, data: Data) -> float:
     """
     n, n_outputs, total = machine.n_states, len(data.outputs), data.n_labels
     wrong = wrong_labels(machine, data)
+    # Two parts: which labels are wrong, by their share, and which of the C − 1 other outputs each of these is.
     labels = -sum(m * np.log(m / total) for m in (total - wrong, wrong) if m) + wrong * np.log(max(1, n_outputs - 1))
     return float(labels + n * (len(machine.alphabet) * np.log(n) + np.log(n_outputs)))
 

@@ -116,6 +116,8 @@ class _Words(NamedTuple):
     def recounts(self, run: _Run, changed: list[np.ndarray]) -> np.ndarray:
         """Return the label counts (M, b, C) of M tables, each of which changes some columns."""
         tables = np.array(changed, np.int32).reshape(-1, run.next_state.size)
+        # Pairs (column, table) of all changes, sorted by column: `bounds` finds the tables that change a visited
+        # column.
         columns, which = np.nonzero((tables != run.next_state.ravel()).T)
         bounds = np.searchsorted(columns, np.arange(run.next_state.size + 1))
         return _recounts(tables, bounds, which, run.states, self.tokens, self.labels, run.counts)
@@ -129,6 +131,7 @@ def _merged(run: _Run, words: _Words, deadline: Deadline) -> np.ndarray | None:
     for rare in order:
         deadline.check("changing columns")
         label = counts[rare].argmax()
+        # Only states of the same usual label, the most visited first; the start keeps its state.
         others = [q for q in order[::-1] if q != rare and counts[q].argmax() == label] if rare != words.start else []
         tables = [np.where(f == rare, other, f) for other in others]
         for table, after in zip(tables, words.recounts(run, tables), strict=True):
@@ -151,6 +154,7 @@ def _better(run: _Run, words: _Words, worth: float, deadline: Deadline) -> np.nd
         if then < 0:
             changed[a, q] = to
         else:
+            # The copy has the columns of the target, and only this one transition leads to it.
             changed[:, copy], changed[a, q] = f[:, f[a, q]], copy
             changed[then, copy] = to
         tables.append(changed)
@@ -207,6 +211,7 @@ def _recounts(tables, bounds, which, states, tokens, labels, counts):
             column = tokens[i, k] * b + states[i, k]
             for j in range(bounds[column], bounds[column + 1]):
                 m = which[j]
+                # Table m has diverged before this position already and was followed beyond it.
                 if i * length + k < done[m]:
                     continue
                 # Follow the word from here on until it is back in its former state.
@@ -216,8 +221,10 @@ def _recounts(tables, bounds, which, states, tokens, labels, counts):
                     then += 1
                     label = labels[i, then]
                     if label != UNCOUNTED:
+                        # The label moves from the state of the old walk to that of the new one.
                         after[m, states[i, then], label] -= 1
                         after[m, q, label] += 1
+                # From here on both walks agree again, until the next visit of a changed column.
                 done[m] = i * length + then
     return after
 
@@ -235,6 +242,7 @@ def _gains(f, states, tokens, labels, cost, can_split):
     # Entries are addressed one by one: a view of a row costs more than the work on it.
     for i in range(tokens.shape[0]):
         last = length
+        # Positions after the last label cost nothing, so V is 0 there.
         while last and labels[i, last] == UNCOUNTED:
             last -= 1
         value[:] = 0
@@ -248,10 +256,13 @@ def _gains(f, states, tokens, labels, cost, can_split):
             for j in range(b):
                 direct[row, j] += value[j] - here
             if can_split and k > 1:
+                # The column that led to the state before this letter: leading to a copy of it instead would redirect
+                # only this letter.
                 row = (tokens[i, k - 2] * b + states[i, k - 2]) * n_letters + a
                 for j in range(b):
                     split[row, j] += value[j] - here
             for j in range(b):
+                # V before the letter a is V after it at the target of each state.
                 before[j] = value[f[a, j]]
             for j in range(b):
                 value[j] = before[j]

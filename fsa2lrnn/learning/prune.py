@@ -83,6 +83,7 @@ def fewest(observed: LabelledStates, most: int = MOST) -> CandidateMachine | Non
     }
     least = min(n_faults for n_faults, _ in counted.values())
     for n_faults, subset in counted.values():
+        # The number of wrong labels varies by about its square root by chance.
         if n_faults <= least + 2 * least**0.5 and (candidate := machine_of(observed, subset)) is not None:
             return candidate
     return None
@@ -112,7 +113,9 @@ def _count(observed: LabelledStates, subset: tuple[int, ...]) -> tuple[list[Join
     b, C = observed.heads.next_state.shape[2], len(observed.outputs)
     key = np.zeros(len(observed.labels), np.int64)
     for h in subset:
+        # A joint state as a number in base b, the first head as the highest digit.
         key = key * b + observed.states[:, h]
+    # Sorted by joint state and then by label, so the codes of one state are neighbours.
     codes, counts = np.unique(key * C + observed.labels, return_counts=True)
     of_state, first = np.unique(codes // C, return_index=True)
     largest = np.maximum.reduceat(counts, first)

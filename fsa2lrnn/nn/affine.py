@@ -58,6 +58,7 @@ class Readout:
     def linear(cls, W: Tensor, b: Tensor) -> Readout:
         """Return a read-out with the logits z = W x + b, W (|Γ|, d) and b (|Γ|,), computed as relu(z) − relu(−z)."""
         eye = torch.eye(len(W), dtype=W.dtype, device=W.device)
+        # z = relu(z) − relu(−z): a linear map in the form of the read-out, with twice as many hidden units as logits.
         return cls(torch.cat([W, -W]), torch.cat([b, -b]), torch.cat([eye, -eye], dim=1), torch.zeros_like(b))
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -138,6 +139,7 @@ class SwitchedAffine:
         """The SHA-256 of all tensors with their shapes and dtypes, in hexadecimal. It ignores signs of zeros."""
         digest = hashlib.sha256()
         for name, tensor in sorted(self._tensors().items()):
+            # Name, dtype and shape precede the bytes, so that equal bytes of other tensors give another hash.
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             unsigned_zeros = tensor.detach().cpu().contiguous() + 0  # −0 and 0 are one number
             digest.update(unsigned_zeros.view(torch.uint8).numpy().tobytes())
@@ -145,6 +147,7 @@ class SwitchedAffine:
 
     def step(self, x: Tensor) -> Tensor:
         """Return the states after each letter: (N, H, b) -> (N, |Σ|, H, b)."""
+        # a: letter, n: state, h: block, i and j: row and column of a block.
         return torch.einsum("ahij,nhj->nahi", self.A, x) + self.v
 
     def run(self, tokens: Tensor) -> Tensor:

@@ -78,15 +78,18 @@ class Gate(nn.Sequential):
         if z.is_exact:
             inputs = z.mid.to(W1)
             if self.is_lookup(inputs) or self.is_exact(inputs, integers(z.kind)):
+                # Every evaluation gives these bits, so that one evaluation in the format is enough (T1, T26).
                 return RoundedNumbers.exact(self.forward(inputs))  # without hooks: a hook may be the caller
         return z.linear(W1, b1).relu().linear(W2, b2)
 
     def is_lookup(self, z: Tensor) -> bool:
         """Return whether each sum in the gate has at most one non-zero term for these inputs (N, d)."""
         _, b1, _, b2 = self.weights
+        # A bias would be a second term of a sum.
         if b1.any() or b2.any():
             return False
         with torch.no_grad():
+            # One non-zero input, and one non-zero hidden unit, leave one non-zero term in every sum of both matrices.
             return all(bool(((x != 0).sum(-1) <= 1).all()) for x in (z, self.hidden(z)))
 
     def is_exact(self, z: Tensor, limit: float) -> bool:
@@ -97,6 +100,7 @@ class Gate(nn.Sequential):
         W1, b1, W2, b2 = (part.detach().double() for part in self.weights)
         z = z.double()
         hidden = (z @ W1.T + b1).relu()
+        # T26 with g = 0: the absolute values of the terms bound every partial sum, in any order.
         sizes = z.abs() @ W1.abs().T + b1.abs(), hidden @ W2.abs().T + b2.abs()
         is_integer = all(bool((part == part.round()).all()) for part in (W1, b1, W2, b2, z))
         return is_integer and all(bool((size <= limit).all()) for size in sizes)
@@ -145,6 +149,7 @@ class TableGate(Gate):
 
 def look_up(table: Tensor) -> Values:
     """Return weights of a gate that maps the unit vector e_i to row i of a table (N, …) without rounding."""
+    # With the identity first, hidden unit i is 1 for e_i alone, and column i of W2 is row i of the table.
     return {"W1": torch.eye(len(table), dtype=table.dtype), "W2": table.flatten(1).T}
 
 

@@ -92,6 +92,7 @@ def _undisturbed(test: _LayerTest) -> Iterator[None]:
         try:
             yield
         finally:
+            # The tensors are restored before the error is raised, so that a failed check leaves the model as it was.
             changed = [name for name, tensor in tensors.items() if not same(tensor, before[name])]
             for name in changed:
                 tensors[name].copy_(before[name])
@@ -132,8 +133,10 @@ class _LayerTest:
             raise self.fault(f"family = {family!r} is not the name of one: return None or one of {names}")
         self._check_start()
         if self.layer.has_tables:
+            # The size of a table is known only from a call; it limits the lengths of the test words.
             self.entries = max(self.entries, self._tables(self._normal(1, self.width_in))[0].numel())
         for length, is_carried in _CASES if self.width is not None else ():
+            # Every layer is tested on words of length 0 or 1, however many numbers a step has.
             if length <= max(1, _ENTRIES // self.entries // _WORDS):
                 rows = self._normal(max(1, _WORDS * length), self.width_in)
                 index = torch.arange(_WORDS * length, device=rows.device).view(_WORDS, length)
@@ -182,6 +185,7 @@ class _LayerTest:
             return start
         if self.layer.has_tables:
             return self._normal(*start.shape)
+        # A layer without tables may allow only states that it reaches, so two random rows lead to one.
         return self._read(rows[self._numbers(len(rows), batch, 2)], start)[1]
 
     # Calls, and the form of their results
@@ -289,6 +293,11 @@ class _LayerTest:
             if u.shape[1] <= _SHORT or isinstance(error, FalseDeclaration):
                 raise
             return
+        # What is NaN cannot be compared. `tables` say what the first step gives; overflow may make later ones infinite.
+        if self.layer.has_tables and y[:, :1].isnan().any():
+            A, v = self._call("tables", u[:, 0])
+            if all(part.isfinite().all() for part in (A, v, state)):
+                raise self.fault("`forward` returns NaN, where `tables` and the state are finite")
         where = f" ({len(index)} words of {index.shape[1]} inputs)"
         for rule, (other_y, other_after) in self._readings(rows, index, state):
             self._compare(other_y, y[:, : other_y.shape[1]], rule + where, tolerance, is_sequence=True)
@@ -360,6 +369,8 @@ class _LayerTest:
         with _if_offered():
             for part, bound in zip(parts, self._call("rounded_tables", RoundedNumbers.exact(rows)), strict=True):
                 apart = (part.cpu().double() - bound.mid).abs()
+                # An infinite bound claims nothing and passes; entries that are NaN or infinite are outside of every
+                # claim.
                 if not (apart <= bound.off)[part.cpu().isfinite()].all():
                     raise self.fault("`tables` lie outside of `rounded_tables`: bound all that rounding may do")
         if layer.has_maps:
@@ -391,12 +402,15 @@ class _LayerTest:
         actual, expected = actual.double(), expected.double()
         size = expected.abs().nan_to_num(nan=1e300)
         if is_sequence:
+            # The scale grows along a word: an early error must not hide behind large numbers at the end.
             of_step = size.transpose(0, 1).flatten(1).amax(1).cummax(0).values
             size = of_step.view(-1, *[1] * (expected.ndim - 2))
         else:
             size = size.max()
+        # The tolerance is relative for numbers above 1 and absolute below.
         allowed = (self.tolerance if tolerance is None else tolerance) * size.clamp(min=1)
         apart = (actual - expected).abs()
+        # `~(apart <= allowed)` is also true for NaN in `actual`.
         if (is_off := expected.isfinite() & ~(apart <= allowed)).any():
             worst = float(apart[is_off].nan_to_num(nan=torch.inf).max())
             raise self.fault(f"{rule}; the difference is {worst:.3g}, more than rounding explains")

@@ -43,6 +43,7 @@ class LRNN(nn.Module):
         super().__init__()
         self.config = config
         n_letters, n_outputs = len(config.alphabet), len(config.outputs)
+        # widths[i] is the width of the stream before layer i, and the last one that before the read-out.
         kinds, widths = [LAYERS[name_of(layer)] for layer in config.layers], config.stream_widths
         shift = 2 if config.token_shift else 1
         self.embedding = kinds[0].embedding(config.layers[0], n_letters, config.embedding_dim)
@@ -50,6 +51,7 @@ class LRNN(nn.Module):
             kind.build(shift * width, layer, config.columns)
             for kind, layer, width in zip(kinds, config.layers, widths[:-1], strict=True)
         )
+        # LayerNorms stand before every layer and the read-out, before the read-out alone, or nowhere.
         normed = {True: widths, "readout": widths[-1:], False: []}[config.layer_norm]
         self.norms = nn.ModuleList(nn.LayerNorm(width, EPS) for width in normed)  # the last is the read-out's
         self.readout = kinds[-1].readout(config.layers[-1], widths[-1], config.readout_hidden, n_outputs)
@@ -230,6 +232,8 @@ class LRNN(nn.Module):
         for i, layer in enumerate(self.recurrences):
             u, before = self._norm(i, stream), state[i]
             if before.u is not None:
+                # Token shift: each position reads its own input and the one before it; the first reads the one
+                # carried in the state.
                 u = torch.cat([u, torch.cat([before.u.unsqueeze(1), u[:, :-1]], dim=1)], dim=-1)
             x = layer.outputs(u, before.x)
             traced.append((u, x))
@@ -288,6 +292,7 @@ class LRNN(nn.Module):
         if not self.recurrences[0].takes_index:
             return False
         n = len(self.alphabet)
+        # Computing A and v per distinct input pays where there are at least twice as many tokens as inputs.
         return tokens.numel() >= 2 * (n * n + len(tokens) if self.config.token_shift else n)
 
     def first_inputs(self) -> Tensor:
@@ -309,6 +314,7 @@ class LRNN(nn.Module):
             pairs = torch.cat([u.repeat_interleave(n, 0), u.repeat(n, 1)], dim=-1)  # (|Σ|², 2d): (now, before)
             u = torch.cat([pairs, first])
             of_first = n * n + torch.arange(len(tokens), device=tokens.device)
+            # Position 1 of word i reads row |Σ|² + i, all later ones the row of their pair of letters.
             index = torch.cat([of_first[:, None], n * tokens[:, 1:] + tokens[:, :-1]], dim=1)
         x, last_x = self._through(0, u, state.x, method, index, goes_on)
         return x, LayerState(last_x, last_u)
@@ -378,6 +384,7 @@ class LRNN(nn.Module):
         with torch.no_grad():
             for piece in pieces:
                 for start in range(0, len(piece), size):
+                    # A piece is cut again, so that A(u) of all its letters fits into memory at once.
                     tokens = torch.from_numpy(piece[start : start + size]).to(self.device)
                     stream, state = self._run(tokens[None], state, method)
                     yield self._numbers(stream[0], read).cpu().numpy()
@@ -392,6 +399,7 @@ class LRNN(nn.Module):
     def _chunk_length(self) -> int:
         if self.config.reads_letters:
             return _INDEX_CHUNK
+        # At least one letter, even if a single step has more entries than a piece should.
         return max(1, min(_CHUNK, _CHUNK_ENTRIES // self.config.entries_per_token))
 
     def extra_repr(self) -> str:

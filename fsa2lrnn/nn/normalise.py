@@ -110,6 +110,8 @@ def paper_rule_scale(b: int, p: float) -> float:
     """
     if b == 1:
         return math.nan
+    # ((1 − 1/b)^p + (b − 1) b^(−p))^(1/p) with (1 − 1/b) factored out (proof of T2): b^(−p) / (1 − 1/b)^p = (b −
+    # 1)^(−p).
     return 1 / ((1 - 1 / b) * (1 + (b - 1.0) ** (1 - p)) ** (1 / p))
 
 
@@ -160,6 +162,7 @@ def check_temperature(temperature: float) -> None:
 
 
 def _hard(logits: Tensor, largest: Tensor, dim: int, temperature: float) -> Tensor:
+    # `largest` holds the first of equal entries, the choice on which T50 relies.
     hard = torch.zeros_like(logits, requires_grad=False).scatter_(dim, largest, 1)
     if not logits.requires_grad:
         return hard
@@ -200,15 +203,19 @@ def _power(x: float, short: float, rest: float) -> float:
 @overload(_power, jit_options={"fastmath": {"contract"}, "error_model": "numpy", "forceinline": True})
 def _power_in_kernels(x, short, rest):  # noqa: ARG001
     """Return the body of `_power` for numba, which inlines it in kernels; all numbers have the format of x."""
+    # `whole` reads and writes the bits of a float of type `real`; its layout is sign, biased exponent, mantissa.
     real, whole = (np.float32, np.int32) if x == types.float32 else (np.float64, np.int64)
     mantissa, bias, log_terms, exp_terms = (23, 127, 5, 9) if x == types.float32 else (52, 1023, 11, 15)
     unit = whole(bias << mantissa)  # the bits of 1
+    # Adding this to the bits makes the exponent field round at √½ · 2^e instead of at 2^e, so m lies in [√½, √2).
     from_half_root = whole(unit - real(math.sqrt(0.5)).view(whole))
     shift, nearest = whole(mantissa), real(1.5 * 2.0**mantissa)
+    # The highest coefficient of the exponential series; the loop derives the lower ones from it.
     last = math.log(2) ** (exp_terms - 1) / math.factorial(exp_terms - 1)
 
     def power(x, short, rest):
         bits = real(x).view(whole)
+        # The biased exponent e + bias of x = 2^e m.
         biased = whole(whole(bits + from_half_root) >> shift)
         m = whole(whole(bits - whole(biased << shift)) + unit).view(real)
         e = real(biased) - real(bias)
@@ -216,11 +223,16 @@ def _power_in_kernels(x, short, rest):  # noqa: ARG001
         series = real(0)
         for i in range(log_terms - 1, -1, -1):
             series = series * (s * s) + real(2 / math.log(2) / (2 * i + 1))
+        # `series` has the even powers of s only, from log m = 2 artanh(s).
         log_m = s * series
+        # q log₂ x = short·e + remainder: the first product is exact, so that the integer part cancels without error
+        # below.
         remainder = short * log_m + rest * (e + log_m)
+        # Clamped to the exponents of normal numbers, so that the shift below cannot run into the sign bit.
         y = min(max(short * e + remainder, real(1 - bias)), real(bias + 0.25))
         shifted = y + nearest  # the last bits are the nearest integer n
         n = shifted - nearest
+        # |f| ≤ ½ within the clamped range; outside of it the bound of 1 only keeps the series finite.
         f = min(max((short * e - n) + remainder, real(-1)), real(1))
         coefficient = last  # of the exponential series, ln(2)^i / i!
         exponential = real(coefficient)
@@ -228,6 +240,7 @@ def _power_in_kernels(x, short, rest):  # noqa: ARG001
             coefficient = coefficient * (i / math.log(2))
             exponential = exponential * f + real(coefficient)
         exponential = exponential * f + real(1)
+        # The low bits of `shifted` are n; added to the exponent field they multiply by 2^n.
         scaled = whole(real(exponential).view(whole) + whole(real(shifted).view(whole) << shift)).view(real)
         return real(0) if x < real(2.0 ** (1 - bias)) else scaled
 
@@ -259,6 +272,7 @@ def kernels(rule: str, b: int) -> ColumnKernels:
         for start in range(i0, i1, _TOGETHER):
             end = min(start + _TOGETHER, i1)
             out, norm = y[start:end], norms[start:end]
+            # Under "paper" the output array holds the centred columns until they are divided.
             c = out if is_centred else A[start:end]
             if is_centred:
                 for n in range(end - start):
@@ -270,20 +284,26 @@ def kernels(rule: str, b: int) -> ColumnKernels:
                             out[n, i, j] = A[start + n, i, j] - total / A.dtype.type(b)
             flat, sums = c.reshape(-1), norm.reshape(-1)
             for k in range(flat.size):
+                # One loop over all numbers of several blocks, without branches, so that the compiler can use vector
+                # instructions.
                 powers[k] = abs(flat[k]) * _power(abs(flat[k]), short, rest)
             for n in range(end - start):
+                # Sums over rows run in the order of rows for each column, one vector lane per column.
                 for j in range(lanes):
                     total = powers[n * b * b + j]
                     for i in range(1, b):
                         total += powers[(n * b + i) * b + j]
                     norm[n, j] = total
             for k in range(sums.size):
+                # N^(1/p) = S · S^(1/p − 1) for the sum S of powers.
                 sums[k] = sums[k] * _power(sums[k], short_root, rest_root)  # NaN, too, if the sum is
             for n in range(end - start):
                 largest = norm[n, 0]
                 for j in range(b):
                     if norm[n, j] > largest or norm[n, j] != norm[n, j]:
                         largest = norm[n, j]
+                    # "clip" divides by max(1, norm). A NaN norm is not at most 1, so it is the divisor, and the
+                    # column becomes NaN.
                     divisors[j] = one if norm[n, j] <= one else norm[n, j]
                 for j in range(lanes):
                     divisor = largest if is_centred else divisors[j]
@@ -299,6 +319,7 @@ def kernels(rule: str, b: int) -> ColumnKernels:
             end = min(start + _TOGETHER, i1)
             flat = y[start:end].reshape(-1)
             for k in range(flat.size):
+                # sgn(y)|y|^(p−1), the derivative of the norm by an entry of the column.
                 powers[k] = math.copysign(_power(abs(flat[k]), short, rest), flat[k])
             for n in range(start, end):
                 for j in range(lanes):
@@ -316,8 +337,11 @@ def kernels(rule: str, b: int) -> ColumnKernels:
                     n_largest += norms[n, j] == largest
                 for j in range(b):
                     if is_centred:
+                        # d(c/d) = dc/d − y·dd/d: every entry of the block depends on the largest norm, so its factor
+                        # is the whole sum Σ y·dy.
                         factors[j], divisors[j] = total / n_largest if norms[n, j] == largest else zero, largest
                     else:
+                        # Under "clip" a column depends on its own norm alone, and not on it at all below 1.
                         factors[j] = zero if norms[n, j] < one else dots[j]
                         divisors[j] = one if norms[n, j] <= one else norms[n, j]
                 for j in range(lanes):
@@ -326,6 +350,7 @@ def kernels(rule: str, b: int) -> ColumnKernels:
                         value = dy[n, i, j] - factors[j] * powers[((n - start) * b + i) * b + j]
                         dA[n, i, j] = value / divisors[j]
                         total += dA[n, i, j]
+                    # The transpose of subtracting the column's mean subtracts the mean of the gradient.
                     if is_centred:
                         for i in range(b):
                             dA[n, i, j] -= total / y.dtype.type(b)
@@ -376,6 +401,8 @@ class _Normalise(Function):
 def _split(q: float, dtype: torch.dtype) -> list[Any]:
     """Return leading bits of q, few enough for exact products with exponents, and the remainder, in the dtype."""
     exact = torch.tensor(q, dtype=torch.float64)
+    # bfloat16 has 8 significant bits and an exponent of float32 at most 8 more; float32 has 24 and float64's exponent
+    # 11.
     short = exact.to(torch.bfloat16 if dtype == torch.float32 else torch.float32)
     return [*torch.stack([short, exact - short]).to(dtype).numpy()]
 

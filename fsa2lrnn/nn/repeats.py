@@ -41,8 +41,10 @@ def number(stream: Tensor) -> NumberedRows | None:
     if batch * length < _WORTH or stream.requires_grad or stream.device.type != "cpu":
         return None
     flat = stream.reshape(-1, width).contiguous()
+    # Rows are compared by their bits: a NaN equals itself, and −0 differs from 0.
     bits = flat.view(_INTEGERS[stream.element_size()]).numpy()
     first, index = _number(bits, _FACTORS, batch * length // _REPEATS)
+    # `_number` returns an index cut short if it met too many distinct rows.
     if len(index) < len(flat):
         return None
     return NumberedRows(flat[torch.from_numpy(first)], torch.from_numpy(index).view(batch, length))
@@ -51,10 +53,12 @@ def number(stream: Tensor) -> NumberedRows | None:
 def shifted(numbered: NumberedRows, before: Tensor) -> NumberedRows | None:
     """Return the distinct pairs (N', 2d) of a row and the row before it, at first `before` (B, d); None if too many."""
     (rows, index), batch = numbered, len(before)
+    # Numbers from len(rows) on stand for the rows `before` the words, one per word.
     n = len(rows) + batch
     if n * n > _CODES:
         return None
     earlier = torch.cat([len(rows) + torch.arange(batch)[:, None], index[:, :-1]], dim=1)
+    # A pair (now, before) is one number, so that counting needs no sorting.
     codes = (n * index + earlier).flatten()
     used = torch.bincount(codes, minlength=n * n).nonzero()[:, 0]
     if len(used) * _REPEATS > index.numel():
@@ -73,6 +77,7 @@ def _number(rows, factors, most):  # type: ignore[no-untyped-def]
     """
     M, width = rows.shape
     bits = 4
+    # The table is at most half full, so that every probe ends at a free slot.
     while 1 << bits < 2 * (most + 1):
         bits += 1
     slots, mask = np.full(1 << bits, -1), (1 << bits) - 1
@@ -92,6 +97,7 @@ def _number(rows, factors, most):  # type: ignore[no-untyped-def]
                 slots[slot], first[n], index[k] = n, k, n
                 n += 1
                 break
+            # Equal hashes do not prove equal rows, so all words are compared.
             same = True
             for j in range(width):
                 same &= rows[k, j] == rows[first[i], j]

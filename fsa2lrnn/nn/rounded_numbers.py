@@ -131,6 +131,7 @@ class RoundedNumbers:
 
     def scale_rounding(self, factor: float) -> Tensor:
         """Return a bound on the rounding alone of products with `factor`, and on that of the factor."""
+        # The significand in [½, 1) is a multiple of u exactly if the format holds all its bits.
         units = 1 if math.frexp(factor)[0] / self.kind.u % 1 == 0 else 3  # the format has the factor, or rounds it
         return units * both(self.kind) * self.size * abs(factor) + 4 * self.kind.tiny
 
@@ -145,16 +146,21 @@ class RoundedNumbers:
     def linear_rounding(self, W: Tensor, b: Tensor) -> Tensor:
         """Return a bound on the rounding alone of W x + b, for float64 weights: (…, n)."""
         size, weights = self.size, W.abs()
+        # For each output the number of terms that are not zero in every evaluation, and the sum of their sizes.
         terms, sums = (size != 0).double() @ (W != 0).double().T + (b != 0), size @ weights.T + b.abs()
+        # Underflow: each product may lose a subnormal number, and flushed operands lose up to `tiny` times the other
+        # factor.
         small = self.kind.tiny * (8 * terms + 4 * weights.sum(-1) + 4 * size.sum(-1, keepdim=True) + 4)
         return self._bounded(self._gamma(terms + 1) * sums + small * (terms > 0), sums)
 
     def relu(self) -> RoundedNumbers:
         """Return the positive parts, which are computed without rounding."""
+        # T27: relu is 1-Lipschitz. For a negative midpoint only the part of the interval above 0 is left.
         off = torch.where(self.mid < 0, (self.mid + self.off * _OUTWARD).clamp(min=0), self.off)
         return RoundedNumbers(self.mid.relu(), off, self.kind)
 
     def __mul__(self, other: RoundedNumbers) -> RoundedNumbers:
+        # |xy − x'y'| ≤ |x − x'||y| + |x'||y − y'|; `size` bounds the numbers in every evaluation.
         off = self.off * other.size + self.size * other.off + self.product_rounding(other)
         return self.of(self.mid * other.mid, off)
 
@@ -183,6 +189,7 @@ class RoundedNumbers:
 
     def sigmoid(self) -> RoundedNumbers:
         """Return 1 / (1 + e^−x); the sigmoid changes by at most a quarter of a change of x."""
+        # T27: the derivative is at most ¼; 32 units bound the relative error of an evaluation.
         mid, quarter = self.mid.sigmoid(), self.off / 4
         return self.of(mid, quarter + 32 * both(self.kind) * (mid + quarter) + 4 * self.kind.tiny)
 
@@ -193,6 +200,7 @@ class RoundedNumbers:
         if floor_of(_FLOORS[0], self.kind):
             low = low.clamp(min=_FLOORS[0])
         middle, high = middle.clamp(min=_FLOORS[1]), high.clamp(min=_FLOORS[2])
+        # Two entries of vectors of norm 1 differ by at most 2, and 2.1 leaves room for rounding.
         bound = over.divided(middle, low, high).squeeze(-1).clamp(max=2.1)
         is_known = self.off.isfinite().all(-1, keepdim=True) & (low[..., 0] > 0)
         return self.of((over.mid / middle).squeeze(-1), bound.where(is_known, torch.inf))
@@ -202,10 +210,12 @@ class RoundedNumbers:
         if rule == "none":
             return self
         if rule == "clip":
+            # The rule divides by max(1, norm); where even the upper bound is 1, all evaluations divide by exactly 1.
             low, middle, high = (norm.clamp(min=1) for norm in norm_bounds(self, p))
             off = torch.where(high > 1, self.divided(middle, low, high), self.off)  # division by 1 is exact
             return self.of(self.mid / middle, off)
         centred = self.centred()
+        # The bounds of a largest norm are the largest of the bounds.
         low, middle, high = (norm.amax(-1, keepdim=True) for norm in norm_bounds(centred, p))
         return self.of(centred.mid / middle, centred.divided(middle, low, high))
 
@@ -216,6 +226,8 @@ class RoundedNumbers:
         hot = torch.zeros_like(mid).scatter_(-2, first, 1)
         lead = mid.gather(-2, first) - mid
         may_be = ~(lead > (off.gather(-2, first) + off) * _OUTWARD) & mask  # true for the first, too, and for NaN
+        # A column of exact entries breaks ties by the order of rows in every evaluation; only rounding makes the
+        # choice free.
         is_free = (off != 0).any(-2, keepdim=True) & (may_be.sum(-2, keepdim=True) > 1)
         return RoundedNumbers(hot, (may_be & is_free).double(), self.kind)
 
@@ -238,12 +250,15 @@ class RoundedNumbers:
     def centred(self) -> RoundedNumbers:
         """Return the columns minus their means: (…, b, b) -> (…, b, b)."""
         b, size, mean_size = self.mid.shape[-2], self.size, self.size.mean(-2, keepdim=True)
+        # The sum of b entries and the division give γ of the mean; the subtraction rounds a number of at most both
+        # sizes.
         rounding = self._gamma(self.mid.new_tensor(b + 3.0)) * mean_size + 2 * both(self.kind) * (size + mean_size)
         off = self.off + self.off.mean(-2, keepdim=True) + self._bounded(rounding, b * mean_size) + 8 * self.kind.tiny
         return self.of(self.mid - self.mid.mean(-2, keepdim=True), off)
 
     def divided(self, middle: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Return error bounds of the quotients mid / middle, for divisors between `low` and `high`."""
+        # |1/d − 1/middle| = |d − middle| / (d·middle) is at most this for every divisor d between `low` and `high`.
         apart = torch.maximum(high - middle, middle - low) / low / middle  # low · middle may overflow
         return self.off / low + self.mid.abs() * apart + both(self.kind) * self.size / low + 4 * self.kind.tiny
 
@@ -260,11 +275,14 @@ def norm_bounds(columns: RoundedNumbers, p: float) -> tuple[Tensor, Tensor, Tens
     """
     kind, b = columns.kind, columns.mid.shape[-2]
     own = (b + 128) * _U64  # of norms in float64, which are scaled to be near 1
+    # Minkowski's inequality: ‖mid + e‖ differs from ‖mid‖ by at most ‖e‖ ≤ ‖off‖.
     middle, spread = _norm(columns.mid, p), _norm(columns.off, p) * (1 + own)
     high, low = middle * (1 + own) + spread, (middle * (1 - own) - spread).clamp(min=0)
+    # T27: the relative error of a computed norm is (b + 64 + 2 |ln N|) u, for both formats together.
     logs = high.log().abs().nan_to_num(0, 0, 0), low.log().abs().nan_to_num(0, 0, 0)
     of_high, of_low = ((b + 64 + 2 * log) * both(kind) for log in logs)
     high, low = high * (1 + of_high), low * (1 - of_low)
+    # The sum of b powers of size N^p stays below 1/16 of the largest number.
     fits = high.log2() * p + math.log2(b) <= math.log2(kind.largest) - 4
     is_lost = low.log2() * p <= math.log2(kind.tiny) + 40
     unknown = ~fits | (p > _STEEPEST)
@@ -287,6 +305,8 @@ def _norm(x: Tensor, p: float) -> Tensor:
     """Return the p-norms of columns without intermediate overflow: (…, b, c) -> (…, 1, c)."""
     largest = x.abs().amax(-2, keepdim=True)
     is_plain = (largest > 0) & largest.isfinite()
+    # Entries are scaled to at most 1, so that no power overflows. The norm of a zero, infinite or NaN column is its
+    # largest absolute value.
     unit = torch.where(is_plain, x / torch.where(is_plain, largest, 1), 0)
     norms = largest * vector_norm(unit, ord=p, dim=-2, keepdim=True)
     return torch.where(is_plain, norms, largest)

@@ -83,6 +83,7 @@ def table_error(model: LRNN) -> tuple[Tensor, Tensor]:
 
 
 def _apart(verified: Tensor, bounds: RoundedNumbers) -> Tensor:
+    # The verified table is one evaluation; T27 bounds any other one by its distance from `mid` plus `off`.
     return (bounds.off + (verified.cpu().double() - bounds.mid).abs()) * (1 + 2.0**-30)
 
 

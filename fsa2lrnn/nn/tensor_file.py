@@ -122,6 +122,7 @@ def _in_order(content: bytes) -> bytes:
     header: dict[str, Any] = json.loads(content[8 : 8 + size])
     header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    # safetensors pads its header so that tensors begin at a multiple of 8 bytes.
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text + content[8 + size :]
 

@@ -188,6 +188,7 @@ class Wrapped(nn.Module):
                 f"a word of {most + T:,} letters: without a step mode a word may have longest = {self._longest:,}; "
                 "raise it, or give the module step and initial_state"
             )
+        # The given state stays as it is, since a search may continue from it again.
         word, logits = word.clone(), self._like.new_zeros(*tokens.shape, len(self.outputs))
         for n in read.unique().tolist():  # words of like length are read together
             rows = (read[:, 0] == n).nonzero()[:, 0]

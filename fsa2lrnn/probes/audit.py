@@ -50,6 +50,7 @@ def significant_bits(x: Tensor) -> Tensor:
     [0, 1, 2, 3]
     """
     mantissa = (torch.frexp(x).mantissa * 2.0**53).to(torch.int64)
+    # The lowest bit that is set; the significant bits reach from it to the highest, which is bit 52.
     lowest = (mantissa & -mantissa).clamp(min=1).double()
     return torch.where(mantissa == 0, 0, 54 - torch.frexp(lowest).exponent)
 
@@ -101,6 +102,8 @@ class Audit(TorchDispatchMode):
         for result in floats:
             self._stored(name, result.detach())
         if name in ("sum", "cumsum"):
+            # The sum of absolute values bounds all partial sums, and all terms are multiples of the unit: no order
+            # rounds if the quotient fits.
             self._sum(name, first.abs().sum(*args[1:2]), unit(first))
         elif name in ("mm", "bmm", "dot", "mv"):
             second = args[1].detach()

@@ -53,6 +53,7 @@ def gate_case(op: Operator, seed: int, T: int = TOKENS) -> Case:
         token = {name: [0.0] * prod(shape) for name, shape in op.tensors.items()}
         for channel, left in enumerate(remaining):
             g = rng.randint(8, 32) / 64 if rng.random() < 20 / T else 0.0
+            # Gates of a channel sum to at least −TOTAL, which bounds the exponentials' arguments in `bound`.
             token[gate][channel], remaining[channel] = -min(g, left), left - min(g, left)
         content = dict[str, list[float]]()
         if t in events:
@@ -63,6 +64,7 @@ def gate_case(op: Operator, seed: int, T: int = TOKENS) -> Case:
             else:
                 j = rng.choice(sources[-4:] if rng.random() < 0.5 else sources)
                 copies[i] = copies[j] + 1
+                # β k kᵀ S with k = e_i − e_j and β = ½ moves half the difference of the two coordinates.
                 content = {"k": add(unit(i), unit(j, -1.0)), "beta": [0.5]}
                 content = {"a": unit(j), "b": unit(i, 0.5)} if "a" in token else content
         read = unit(rng.choice(sorted(copies)))
@@ -100,6 +102,7 @@ def sizes(op: Operator, case: Case) -> dict[str, Tensor]:
     """Return the sum of the absolute values of the monomials of each result, by the recurrence on absolute values."""
     inputs = {name: t if name in GATES else t.abs() for name, t in case.inputs.items()}
     if "beta" in inputs:  # the difference v − kᵀS becomes a sum
+        # −β k (−v − kᵀS) = β k (v + kᵀS): the same recurrence adds all absolute values.
         inputs |= {name: -inputs[name] for name in ("v", "beta")}
     return expected(op, replace(case, inputs=inputs, state=None if case.state is None else case.state.abs()))
 

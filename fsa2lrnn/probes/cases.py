@@ -180,6 +180,7 @@ def with_gradients(op: Operator, seed: int, dtype: torch.dtype, T: int, resets: 
         o, S = sequential(op, case.inputs, case.state)
     do = torch.randint(-1, 2, o.shape, generator=generator).double()
     do *= torch.rand(o.shape, generator=generator) < 0.5
+    # About six tokens per sequence have a gradient, so that its sums over tokens need few bits.
     do *= torch.rand(o.shape[:2], generator=generator).reshape(*o.shape[:2], *[1] * (o.dim() - 2)) < 6 / T
     dS = torch.zeros_like(S)
     if dtype == torch.float32:

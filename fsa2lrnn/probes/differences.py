@@ -113,6 +113,7 @@ def _first(
     sequence, token, rest = (at[0], at[1], at[2:]) if has_tokens else (at[0], None, at[1:])
     last = int(places[:, 1].max()) if has_tokens else None
     if token is not None and case.lengths:
+        # Packed sequences share one time axis, so the token's number is converted to one within its sequence.
         starts = [sum(case.lengths[:i]) for i in range(len(case.lengths))]
         sequence = max(i for i, start in enumerate(starts) if start <= token)
         token, last = token - starts[sequence], None

@@ -110,6 +110,7 @@ def invert_by_rows(A: Tensor) -> Tensor:
     rows = [eye[..., :1, :]]
     for i in range(1, A.shape[-1]):
         above = torch.cat(rows, -2)
+        # Row i of (I + A) X = I: X_i = e_i − Σ_{j<i} A_ij X_j.
         rows.append(eye[..., i : i + 1, :] - A[..., i : i + 1, :i] @ above)
     return torch.cat(rows, -2)
 
@@ -121,6 +122,7 @@ def invert_by_blocks(A: Tensor) -> Tensor:
         return invert_by_rows(A)
     h = C // 2
     first, second = invert_by_blocks(A[..., :h, :h]), invert_by_blocks(A[..., h:, h:])
+    # The inverse of (P, 0; R, Q) is (P⁻¹, 0; −Q⁻¹ R P⁻¹, Q⁻¹).
     corner = -(second @ (A[..., h:, :h] @ first))
     return torch.cat([pad(first, (0, C - h)), torch.cat([corner, second], -1)], -2)
 
@@ -135,6 +137,7 @@ def _decays(late: Tensor, early: Tensor, diagonal: int) -> Tensor:
     """Return exp(late_i − early_j) where j ≤ i + diagonal and 0 elsewhere, shape (..., C, C, K)."""
     C = late.shape[-2]
     lower = torch.ones(C, C, dtype=torch.bool).tril(diagonal)[..., None].to(late.device)
+    # Differences above the diagonal are positive and may overflow, so they are replaced before the exponential.
     difference = (late[..., :, None, :] - early[..., None, :, :]).masked_fill(~lower, 0)
     return exp(difference).masked_fill(~lower, 0)
 
@@ -161,6 +164,7 @@ def chunked_delta(
     G = g.cumsum(-2)
     A = b * _pairs(k, _decays(G, G, -1), k)
     inverse = invert(A)
+    # The update of token i is row i of u − w S, with S the state before the chunk.
     u, w = inverse @ (b * v), inverse @ (b * k * exp(G))
     scores, into, out_of = _pairs(q, _decays(G, G, 0), k), exp(G), exp(G[..., -1:, :] - G)
     outputs = list[Tensor]()
@@ -178,6 +182,7 @@ def chunked_dplr(
     T = q.shape[1]
     q, w, k, v, a, b = (_blocks(t, chunk) for t in (q, w, k, v, a, b))
     G = w.cumsum(-2)
+    # The decay up to and without the token itself: a reads the state before it.
     before = G - w
     earlier, upto = _decays(before, G, -1), _decays(G, G, 0)
     inverse = invert(-_pairs(a, earlier, b))
@@ -197,6 +202,7 @@ def prefix(A: Tensor, v: Tensor, S: Tensor) -> tuple[Tensor, Tensor]:
     """Return all states (B, T, H, n) of x ← A x + v and the last one, by parallel prefix products of A and v."""
     A, z, span = A, v[..., None], 1
     while span < A.shape[1]:
+        # Hillis and Steele: place t composes its last `span` letters with the `span` letters before them.
         later, shifted = A[:, span:], slice(None, -span)
         z = torch.cat([z[:, :span], later @ z[:, shifted] + z[:, span:]], 1)
         A = torch.cat([A[:, :span], later @ A[:, shifted]], 1)

@@ -105,6 +105,7 @@ def _delta_product(x: Inputs, S: Tensor, chunk: int, invert: forms.Inverse) -> t
 
 
 def _simple_gla(x: Inputs, S: Tensor, chunk: int, invert: forms.Inverse) -> tuple[Tensor, Tensor]:
+    # Without the rank-one part (a = b = 0) the DPLR form is gated linear attention.
     none = torch.zeros_like(x["k"])
     return forms.chunked_dplr(x["q"], x["g"][..., None], x["k"], x["v"], none, none, S, chunk, invert)
 
@@ -118,6 +119,7 @@ def _prefix(x: Inputs, S: Tensor, _: int, *, dense: Callable[[Inputs], Tensor]) 
 
 
 def _permuted(x: Inputs) -> Tensor:
+    # Column j of P has its one in row p_j, and P diag(d) scales it by d_j.
     rows = torch.arange(KEYS)[:, None] == x["p"][..., None, :]
     return rows.to(x["d"].dtype) * x["d"][..., None, :]
 

@@ -110,12 +110,14 @@ class Source:
         if kind == "swap":
             h = self.halvings
             h[i], h[j] = h[j], h[i]
+            # A key of norm √2 with β = 1 is the reflection that exchanges the two registers, with signs.
             return letter(add(unit(i), unit(j, self.rng.choice((-1.0, 1.0)))), [0.0] * VALUES, 1.0)
         if kind == "flip":
             return letter(unit(i), [0.0] * VALUES, 2.0)
         if kind == "idle":
             return letter(self.root(), self.values(self.size.value), 0.0)
         self.halvings[i] += 1
+        # β = ½ leaves half of the register and β = 3/2 leaves minus a half.
         return letter(unit(i), [0.0] * VALUES, 0.5 if kind == "half" else 1.5)
 
     def reset_here(self) -> bool:
@@ -279,6 +281,8 @@ def pd_ssm_letters(source: Source) -> Iterator[Letter]:
         p = [source.rng.randrange(KEYS) for _ in range(KEYS)] if merge else source.rng.sample(range(KEYS), KEYS)
         arrived = dict[int, int]()
         for j in source.rng.sample(range(KEYS), KEYS):
+            # One source per image keeps its sign, chosen at random; all others are erased, so that no row adds two
+            # numbers.
             arrived.setdefault(p[j], j)
         d = [source.rng.choice((-1.0, 1.0)) if arrived[p[j]] == j and not first else 0.0 for j in range(KEYS)]
         v = [source.integer(source.size.value) if first or i not in arrived else 0.0 for i in range(KEYS)]

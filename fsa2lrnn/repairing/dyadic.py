@@ -61,8 +61,10 @@ def dead_beat(block: Block, image: Representation, probe: ReadoutProbe, observed
     x = np.vstack([observed.x, block.x0])
     weights = np.append(observed.weights, _OF_INITIAL)
     extended = BlockObservations(x, np.append(observed.state, len(image.phi) - 1), weights)
+    # Least squares of the states by the functions and 1: the mean state is x₁ + R φ.
     mean = extended.solve(np.hstack([phi, np.ones((len(phi), 1))]), x)
     R, x1 = mean[:-1].T, mean[-1]
+    # Corrected so that U R = 1 and U x₁ + c = 0: replacing a state by its mean keeps the functions read from it.
     back = np.linalg.pinv(probe.U)
     R = R + back @ (np.eye(image.rank) - probe.U @ R)
     x1 = x1 - back @ (probe.U @ x1 + probe.c)
@@ -108,6 +110,7 @@ class DyadicBlock:
         """The number of binary digits of all partial sums of A x + v at all reachable states, in any order."""
         block = self.block
         x = np.concatenate([self.beat.states(self.image).reshape(-1, len(block.x0)), block.x0[None]])
+        # T26: all products and offsets are multiples of 2^−unit, and `sums` bounds every partial sum.
         unit = max(_places(block.A) + _places(x), _places(block.v))
         sums = np.einsum("aij,nj->nai", np.abs(block.A), np.abs(x)) + np.abs(block.v)
         return unit + int(np.ceil(np.log2(max(sums.max(), 1e-300))))
@@ -142,6 +145,7 @@ def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> De
         back = np.linalg.inv(rational.E)
         return DeadbeatBlock(W, w, beat.x0, ReadoutProbe(back @ beat.probe.U, back @ (beat.probe.c - rational.e)))
     directions = _quiet_directions(DeadbeatBlock(W, w, beat.x0, beat.probe), image, beat.probe.U, wider - r)
+    # The last right singular vectors span the complement of E's rows: the functions that were not learned.
     others = np.linalg.svd(rational.E)[2][r:]  # (r' - r, r')
     values = image.phi[:-1] @ others.T
     others = others / np.sqrt(((values - values.mean(0)) ** 2).mean()) * amplitude * _size(image, W)
@@ -160,8 +164,10 @@ def _size(image: Representation, W: np.ndarray) -> float:
 
 
 def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray, k: int) -> np.ndarray:
+    # The kernel of U, in which changes of the state are not read.
     unread = np.linalg.svd(U)[2][len(U) :].T  # (b, b - r)
     x = beat.states(image).reshape(-1, len(unread)) @ unread
+    # Eigenvalues ascend, so the first directions have the least variance.
     _, directions = np.linalg.eigh(np.cov(x.T))
     return unread @ directions[:, :k]
 
@@ -179,6 +185,8 @@ def round_near(target: DeadbeatBlock, image: Representation, places: Places) -> 
     rng = np.random.default_rng(0)
     unit = 2.0**places.U
     for attempt in range(_TRIES):
+        # U rounded to the grid must have images that generate the whole grid; random rounding finds such a U if the
+        # nearest one fails.
         dither = rng.uniform(-0.5, 0.5, target.probe.U.shape) if attempt else 0.0
         U = np.round(target.probe.U * unit + dither) / unit
         coset = Coset(U, places.U, places.W)
@@ -242,11 +250,13 @@ class Coset:
         self._images = images[~is_kernel].astype(np.float64)
         self._q, self._r = np.linalg.qr(self._kernel.T)
         self._units = 2.0**grid, 2.0 ** (grid + coarse)
+        # The images of the lifts generate the integer lattice iff their determinant is 1 or −1.
         self.is_onto = len(self._lifts) == r and bool(abs(abs(np.linalg.det(self._images)) - 1) < 0.5)
 
     def nearest(self, t: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Return a solution near `near`: (r,), (b,) -> (b,). `t` must be on the grid, and the coset onto."""
         fine, finer = self._units
+        # The integer combination of lifts with the image t, one solution; kernel vectors are then added to come near.
         parts = np.round(np.linalg.solve(self._images.T, np.round(t * finer)))
         particular = parts @ self._lifts
         rest = near * fine - particular
@@ -286,6 +296,7 @@ def rational_image(image: Representation, bits: int) -> RationalImage:
     delta = classes[image.delta[:, first]]
     candidates = (_integer_functions(phi, bits) for phi in _near_rational(delta, image.phi[first], bits))
     functions = min(candidates, key=lambda functions: functions.shape[1])
+    # Powers of two, so that scaling functions to a size of about 1 does not round.
     scale = 2.0 ** np.round(np.log2(np.sqrt((functions**2).mean(0))))
     values = (functions / scale)[classes]
     wide = np.hstack([values, np.ones((len(values), 1))])
@@ -319,12 +330,15 @@ def _near_rational(delta: np.ndarray, phi: np.ndarray, bits: int) -> Iterator[np
     if not len(free):
         yield phi
         return
+    # How fast each chart entry moves along the family's free directions: entries that move independently can be
+    # prescribed.
     speeds = _chart(basis, rest, pivots, others)[1] @ free.T
     for _ in range(_CHOICES):
         chosen = _independent_rows(speeds)
         if len(chosen) < len(free):
             return
         yield _solve_chart(delta, basis, rest, (pivots, others), chosen, bits)
+        # The next choice must do without the entry that was chosen first.
         speeds[chosen[0]] = 0
 
 
@@ -369,6 +383,7 @@ def _chart(
     wide = np.hstack([basis, np.ones((n, 1))])
     inverse = np.linalg.inv(wide[pivots])
     chart = wide[others] @ inverse
+    # With W the rows of [φ 1], d(W_o W_p⁻¹) = (dW_o − chart dW_p) W_p⁻¹, and dW = [rest dY, 0].
     shifts = rest[others] - chart @ rest[pivots]  # (n-r-1, n-r-1)
     return chart, np.kron(shifts, inverse[:r].T)
 
@@ -391,6 +406,8 @@ def _integer_functions(phi: np.ndarray, bits: int) -> np.ndarray:
     n = len(phi)
     wide = np.hstack([phi, np.ones((n, 1))])
     scaled = np.round(np.linalg.qr(wide)[0] * 2.0**_PRECISION).astype(np.int64)
+    # LLL on [I | scaled basis]: a short row is an integer relation among the states that all functions satisfy, up to
+    # rounding.
     reduced = _table(fmpz_mat(np.hstack([np.eye(n, dtype=np.int64), scaled]).tolist()).lll())
     by_chance = 2.0 ** (_PRECISION * wide.shape[1] / n)  # the approximate least size of chance relations
     largest = min(2.0 ** (2 * bits + 6), by_chance / 8)

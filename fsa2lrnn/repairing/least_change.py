@@ -192,6 +192,7 @@ class RepairWork:
     def _dyadic(self) -> Repaired:
         """Return the first dyadic model, from many places to few, that its dtype holds and that is proved correct."""
         beats = self._beats(self._least())
+        # Floats represent all integers of up to this many binary digits: 24 in float32, 53 in float64.
         digits = -int(np.log2(torch.finfo(self._model.dtype).eps)) + 1
         reason, refusals = "every one needs more digits", []
         for amplitude, places in product(AMPLITUDES, PLACES):  # from many binary places to few

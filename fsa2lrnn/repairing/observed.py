@@ -38,6 +38,7 @@ class RepairStates(Specification):
         """
         entered = np.unique(goal.delta)  # every state of a minimal machine is reachable
         numbers = np.append(entered, goal.start)
+        # New numbers of the states; the initial one gets none, because no letter leads to it in the new table.
         place = np.full(goal.delta.shape[1], -1)
         place[entered] = np.arange(len(entered))
         counts = np.append(goal.counts[entered], False)
@@ -133,6 +134,7 @@ def observe(tables: SwitchedAffine, states: RepairStates, seed: int = 0) -> Stat
     tokens = _words(states, np.random.default_rng(seed))
     x = tables.run(torch.from_numpy(tokens))
     q = states.path(tokens)
+    # A position counts only if all positions up to it are right.
     right = np.logical_and.accumulate(is_right(tables, states, x, q), axis=1)
     state = q[right]
     met = times_met(states, state)

@@ -73,9 +73,12 @@ def canonical_functions(observed: BlockObservations) -> tuple[np.ndarray, np.nda
     n = int(observed.state.max()) + 1
     centred = observed.x - observed.mean
     _, sizes, directions = np.linalg.svd(centred * np.sqrt(observed.weights)[:, None], full_matrices=False)
+    # Whitening divides by singular values, so directions in which states do not vary are left out.
     in_range = sizes > 1e-6 * sizes[0]
     white = centred @ (directions[in_range].T / sizes[in_range])
     means = np.zeros((n, white.shape[1]))
+    # The mean whitened state for each machine state, since all states have the weight 1/n; its singular values are
+    # the canonical correlations.
     np.add.at(means, observed.state, white * (observed.weights * n)[:, None])
     functions, correlations, _ = np.linalg.svd(means / np.sqrt(n), full_matrices=False)
     return functions[:, : n - 1], correlations[: n - 1] ** 2
@@ -109,6 +112,8 @@ def nearest_invariant(
         if size < 1e-14 * np.sqrt(n):
             break
         left, sizes, right = np.linalg.svd(J, full_matrices=False)
+        # Levenberg–Marquardt: the damping is the residual's square, so that steps become Gauss–Newton's near a
+        # solution.
         step = right.T @ (sizes / (sizes**2 + size**2) * (left.T @ -leaving.ravel()))
         phi = phi + rest @ step.reshape(n - r - 1, r)
     phi, rest = orthonormal(phi)
@@ -127,6 +132,8 @@ def leaving_equations(delta: np.ndarray, phi: np.ndarray, rest: np.ndarray) -> t
         J (|Σ|·m·r, m·r) and restᵀ T_a φ, (|Σ|, m, r).
     """
     m, r = rest.shape[1], phi.shape[1]
+    # The derivative of restᵀ T_a (φ + rest Y) less the part inside the moved space: restᵀ T_a rest Y − Y φᵀ T_a φ,
+    # with Y flattened row by row.
     J = [np.kron(rest.T @ rest[row], np.eye(r)) - np.kron(np.eye(m), (phi.T @ phi[row]).T) for row in delta]
     return np.concatenate(J), rest.T @ phi[delta]
 
@@ -149,6 +156,7 @@ def learned_representation(
         least_share: the least share of a function's variance that the block must explain for the function to be used.
     """
     functions, shares = canonical_functions(observed)
+    # From all functions that are represented well enough to fewer, until an exact invariant space is near.
     for r in range(int((shares > least_share).sum()), 0, -1):
         phi, angle, leaving = nearest_invariant(states.entered, functions[:, :r], deadline)
         if leaving < _INVARIANT and angle < _NEAR:
@@ -172,6 +180,7 @@ def with_constant(image: Representation, observed: BlockObservations, A: np.ndar
     """
     root, b = np.sqrt(observed.weights)[:, None], A.shape[1]
     R, mean = np.linalg.qr(observed.x * root)[1], observed.mean  # least squares for g x = 1, g A_a = g and g v_a = 0
+    # The rows of g A_a − g = 0 for all letters, so that one least-squares problem has all three conditions.
     turned = (A - np.eye(b)).swapaxes(1, 2).reshape(-1, b)
     gram = R.T @ R + turned.T @ turned + v.T @ v
     g = np.linalg.lstsq(gram, mean, rcond=1e-9)[0]
@@ -181,6 +190,7 @@ def with_constant(image: Representation, observed: BlockObservations, A: np.ndar
         return image
     r, value = image.rank, 1 / np.linalg.norm(g)
     B = np.zeros((len(A), r + 1, r + 1))
+    # u is carried by the constant function of value `value`, hence divided by it.
     B[:, :r, :r], B[:, :r, r], B[:, r, r] = image.B, image.u / value, 1
     phi = np.hstack([image.phi, np.full((len(image.phi), 1), value)])
     return Representation(phi, B, np.zeros((len(A), r + 1)), image.delta)

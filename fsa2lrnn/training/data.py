@@ -156,6 +156,7 @@ class TaskWords:
         size, period = len(walks.states), len(self.scored)
         phase = torch.arange(walks.position, walks.position + length, device=self.device) % period  # (T,)
         cells = torch.randint(self.n_draws, (size, length), generator=generator, device=self.device)
+        # Rows of the tables: the phase's block of D rows, and the number drawn in it.
         cells += phase * self.n_draws
         walk = walk_compiled if self.device.type == "cpu" else walk_composed
         tokens, states = walk(self.next_state, self.letters, cells, walks.states)
@@ -198,6 +199,7 @@ def words(
         )
     # The letter and the next state for each number and state.
     order = np.argsort(~choices, axis=2, kind="stable")  # the letters to choose from come first
+    # D is a multiple of each number of choices, so that a uniform number modulo it is uniform.
     pick = np.arange(n_draws)[:, None, None] % counts  # (D, period, n)
     letters = np.take_along_axis(order[None], pick[..., None], 3)[..., 0]
     letters = letters.swapaxes(0, 1).reshape(period * n_draws, n)
@@ -230,6 +232,7 @@ def shares_of(drawn: TaskWords, length: int) -> dict[Hashable, float]:
     steps = np.zeros((period, n, n))  # from column to row
     for phase in range(period):
         for targets in next_state[phase]:
+            # For one number the pairs (target, state) are distinct, so that `+=` on an index array adds each of them.
             steps[phase, targets, np.arange(n)] += 1 / drawn.n_draws
     states = np.eye(n)[list(drawn.starts)].mean(0)
     for k in range(fitted):
@@ -277,5 +280,6 @@ def walk_composed(next_state: Tensor, letters: Tensor, cells: Tensor, starts: Te
     """Return the same as `walk_compiled`, by tensor operations: ⌈log₂T⌉ rounds if the maps fit in memory, else T."""
     fits = cells.numel() * next_state.shape[1] <= _COMPOSED_ENTRIES
     states = (pscan if fits else sequential)(next_state, cells, starts)
+    # A letter is chosen in the state before it.
     before = torch.cat([starts[:, None], states], dim=1)[:, :-1]
     return letters[cells, before], states

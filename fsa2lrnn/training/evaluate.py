@@ -64,6 +64,7 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     share, spread = right / n, _Z**2 / n
     middle = share + spread / 2
     half = math.sqrt(share * (1 - share) * spread + spread**2 / 4)
+    # At the ends the exact limits are 0 and 1, which rounding could miss.
     low = 0.0 if not right else (middle - half) / (1 + spread)
     high = 1.0 if right == n else (middle + half) / (1 + spread)
     return low, high
@@ -153,6 +154,7 @@ def _batch(model: Network, words: TaskWords, length: int, size: int, generator: 
     for drawn in _drawn(words, length, size, _DRAWN if model.is_causal else length, generator):
         for tokens, labels in zip(drawn.tokens.split(piece, 1), drawn.labels.split(piece, 1), strict=True):
             logits, state = model.advance(tokens, state)
+            # `argmax` takes NaN for the largest, which might be the right output by chance.
             correct = (logits.argmax(-1) == labels) & ~logits.isnan().any(-1)
             right = right & (correct | (labels == UNCOUNTED)).all(1)
             last = correct[:, -1]

@@ -90,6 +90,7 @@ def update(runs: Sequence[TrainingRun], losses: StackedLosses) -> list[Diverged 
     values = losses([run.model for run in runs], *(torch.stack(part) for part in zip(*batches, strict=True)))
     for run in runs:
         run.trainer.optimiser.zero_grad()
+    # The loss of a run depends on its own weights only, so the gradient of the sum is that of each run's loss.
     values.sum().backward()
     errors: list[Diverged | None] = []
     for run, batch, loss in zip(runs, batches, values.detach(), strict=True):

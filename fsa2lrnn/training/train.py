@@ -268,6 +268,7 @@ class TrainingRun:
         return self.trainer.backward(loss)
 
     def _descend(self, loss: Tensor) -> Tensor:
+        # Loss and norm stay on the device, because reading them would wait for it.
         measured = torch.stack([loss, self.trainer.clip(self.settings.gradient_clip)])
         self.trainer.update(self.settings.rate(self.step, hint) for hint in self.hints)
         return measured

@@ -116,6 +116,7 @@ class GraphReplay:
                 return self._step()
             graph = self._recorded() if self._graph is None else self._graph
             graph.replay()
+            # Each replay writes to the same memory, so that the result is copied.
             return self._result.clone()
 
     def wait(self) -> None:

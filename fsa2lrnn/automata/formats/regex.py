@@ -352,14 +352,19 @@ class _Nfa:
     def combined(self, operator: _Piece, left: _Part, right: _Part) -> _Part:
         if operator.text != "|":
             return self._product(operator, left, right)
+        # Union without new states: the right part hangs between the left part's start and final state, to which no
+        # other edges lead back.
         self.edges += [(left.start, -1, right.start), (right.final, -1, left.final)]
         return left
 
     def repetition(self, part: _Part, low: int, high: int | None) -> _Part:
+        # Nothing but the empty word: the part's edges are removed, and its states stay without edges.
         if high == 0:
             del self.edges[part.first_edge :]
             return self.letters([-1])
         copies = max(low, high or 1)
+        # The part was built last, so its states and edges are the end of both lists, and a copy is a shift of
+        # numbers.
         size, block = self.n_states - part.first_state, self.edges[part.first_edge :]
         self.add((copies - 1) * size, (copies - 1) * (len(block) + 2))
         for shift in range(size, copies * size, size):
@@ -367,6 +372,7 @@ class _Nfa:
             self.edges.append((part.final + shift - size, -1, part.start + shift))
         start, final = part.start, part.final + (copies - 1) * size
         if high is not None:
+            # From the start of each optional copy straight to the end.
             self.edges += [(start + k * size, -1, final) for k in range(low, copies)]
             return part._replace(final=final)
         outer = self.add(2, 4)  # a new start and a new final state, since the last copy is a loop
@@ -380,6 +386,7 @@ class _Nfa:
         moves: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         for source, label, target in self.edges[left.first_edge :]:
             moves[source].append((label, target))
+        # Both parts are replaced by their product; their moves are kept in `moves`.
         del self.edges[left.first_edge :]
         first_state, both = self.n_states, operator.text == "&"
         pairs = [(left.start, right.start), (left.final, right.final)]

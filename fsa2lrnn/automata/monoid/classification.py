@@ -220,6 +220,7 @@ def is_j_trivial(action: Action, r_trivial: Fact) -> Fact:
     letters = action.letters.astype(np.int64)
     for b, second in enumerate(letters):
         for a, first in enumerate(letters[:b]):
+            # `second[first]` is the map of ab, and n applications of an acyclic map reach a fixed point of it.
             ends = _power(second[first], action.n_states)
             if (ends[first] != ends[second]).any():
                 q = int(np.flatnonzero(ends[first] != ends[second])[0])
@@ -248,5 +249,6 @@ def _not_confluent(action: Action, method: str, a: int, b: int, q: int) -> Fact:
 
 def _power(f: np.ndarray, n: int) -> np.ndarray:
     while n > 1:
+        # At least n applications; more do no harm where the power is idempotent already.
         f, n = f[f], (n + 1) // 2
     return f

@@ -171,6 +171,7 @@ class Images:
                         places[j, : size[j]] = letters[a, places[i, : size[i]]]
                         queue.append(j)
         used = np.arange(self.action.n_states) < size[:, None]
+        # A letter inside a component that keeps the places of all members acts trivially in Schreier's lemma.
         differs = [((row[places] != places[graph[:, a]]) & used).any(axis=1) for a, row in enumerate(letters)]
         return places, size, root, np.stack(differs, axis=1) & inside
 
@@ -203,6 +204,8 @@ class Images:
         first, step = dict[bytes, tuple[int, int]](), max(1, _PIECE // self.action.n_states)
         for piece in np.split(edges, range(step, len(edges), step)):
             targets = self.graph[piece[:, 0], piece[:, 1]]
+            # The members of the root, carried to set i and moved by the letter; `back` then takes them to their
+            # places in the root.
             moved = self.action.letters[piece[:, 1, None], places[piece[:, 0], :m]]
             # From state places[j, x] back to x.
             back = np.zeros((len(piece), self.action.n_states), np.uint32)

@@ -42,7 +42,9 @@ def generate(
         else:
             images = letters[:, block].swapaxes(0, 1)
         images, n_before = np.ascontiguousarray(images).reshape(-1, n), len(number)
+        # The bytes of a row are its dictionary key.
         keys = images.view(f"V{n * images.itemsize}").ravel().tolist()
+        # A new key gets the next number, so numbers follow the order of first occurrence, also beyond the cap.
         codes = np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
         right.append(np.where(codes < cap, codes, -1).reshape(len(block), k))
         # New elements are numbered in the order of their first places.
@@ -147,6 +149,7 @@ def path(successors: np.ndarray, start: int, goal: int) -> np.ndarray:
     while i < end:
         for a in range(k):
             j = successors[queue[i], a]
+            # `letter` marks the visited nodes; the start is not marked, so that a path may return to it.
             if j >= 0 and letter[j] < 0:
                 letter[j], origin[j] = a, queue[i]
                 queue[end] = j

@@ -40,6 +40,7 @@ def generating_set(permutations: np.ndarray, cap: int) -> list[int]:
     chosen: list[int] = []
     covered: set[bytes] | None = _as_set(permutations[:0], cap)
     for i, permutation in enumerate(permutations):
+        # By Lagrange's theorem the order at least doubles with each new generator, so there are at most log₂ of it.
         if covered is not None and permutation.tobytes() not in covered:
             chosen.append(i)
             covered = _as_set(permutations[chosen], cap)
@@ -61,6 +62,7 @@ def is_solvable_group(generators: np.ndarray, cap: int) -> bool | None:
         return False if nested_commutators_survive(generators) else None
     order = len(group)
     while order >= SMALLEST_UNSOLVABLE:
+        # A step that does not shrink is a perfect group, which stays in the series for ever.
         generators, smaller = _derived(generators, order)
         if smaller == order:
             return False
@@ -103,6 +105,8 @@ def _derived(generators: np.ndarray, order: int) -> tuple[np.ndarray, int]:
         if f.tobytes() not in covered:
             found.append(f)
             covered = _as_set(np.array(found), order) or set()
+            # Conjugates by generators suffice: a subgroup that all generators map into itself is normal in a finite
+            # group.
             waiting += [_conjugate(f, g) for g in generators]
     return np.array(found, generators.dtype).reshape(-1, generators.shape[1]), len(covered)
 
@@ -117,6 +121,7 @@ def _distinct(permutations: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _commutator(f: np.ndarray, g: np.ndarray) -> np.ndarray:
+    # `argsort` inverts a permutation; read from the inside, this is f⁻¹, then g⁻¹, f and g.
     return g[f[np.argsort(g)[np.argsort(f)]]]
 
 
@@ -223,6 +228,7 @@ def is_solvable(monoid: TransitionMonoid, images: Images, commutative: Fact, ape
     undecided: Fact | None = None
     for root in images.roots():
         states = images.members(root)
+        # Roots come with large sets first, and groups on at most 4 points are solvable.
         if len(states) <= 4:
             break
         permutations, edges = images.generators(root)

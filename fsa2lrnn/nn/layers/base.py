@@ -311,6 +311,7 @@ def maps_closed(A: Tensor, v: Tensor, mask: Tensor) -> bool:
     is_zero = (A == 0).all(-1).all(-1)
     is_map = (is_one_hot(A.mT) | ~mask).all(-1) & (v == 0).all(-1)
     is_reset = is_zero & is_one_hot(v)
+    # In a block of size 1, x and the writing of 1 are already a map and a reset; left are 1 − x and the writing of 0.
     a, c = A[..., 0, 0], v[..., 0]
     is_channel_map = is_scalar_channel(mask) & (((a == -1) & (c == 1)) | ((a == 0) & (c == 0)))
     return bool((is_map | is_reset | is_channel_map).all())

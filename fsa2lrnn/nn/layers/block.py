@@ -187,6 +187,7 @@ class BlockLayer(AffineLayer):
     def initial_state(self, batch: int) -> Tensor:
         if self.rule != "onehot":
             return super().initial_state(batch)
+        # Padding has the logit −∞, so it is never the state.
         x0 = one_hot_rows(self.x0.masked_fill(~self.mask, -torch.inf), self.temperature)
         return x0.expand(batch, *x0.shape)
 
@@ -195,6 +196,8 @@ class BlockLayer(AffineLayer):
     ) -> tuple[Tensor, Tensor]:
         """Return outputs and last state as in `AffineLayer`; under "onehot", by `hard_scan` where possible."""
         if self.has_maps and index is not None and method in ("auto", "fused"):
+            # The kernel needs the logits themselves, because it applies the softmax once per letter to summed
+            # gradients.
             logits = self._written(u)[0]
             if takes(index, logits, state):
                 x = hard_scan(index, logits, state, self.temperature)
@@ -236,8 +239,10 @@ class BlockLayer(AffineLayer):
         else:
             v = self.value.rounded(u).unflatten((n_heads, b)).where(mask)
         if self.rule == "onehot":
+            # Rows outside the block are excluded from the choice.
             return A.largest(mask[:, :, None]), v
         A = A.where(mask[:, :, None] & mask[:, None, :])
+        # T2: no method of the rule changes these columns, so they stay exact.
         if A.is_exact and keeps(A.mid, self.rule):
             return A, v
         return A.columns(self.rule, self.p), v
@@ -257,6 +262,7 @@ class BlockLayer(AffineLayer):
         if not all(gate.is_exact(u, limit) for _, gate in self.gates):
             return False
         A, v = self._written(u)  # (N, H, b, b), (N, H, b)
+        # Integer gates, unchanged columns and closed maps: T1 then covers every scan.
         return keeps(A, self.rule) and maps_closed(A, v, self.mask)
 
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
@@ -267,4 +273,6 @@ class BlockLayer(AffineLayer):
 
     def _block(self, cell: int, head: int) -> Tensor:
         n_heads, b = self.mask.shape
+        # For the unit vector e_cell a lookup gate outputs column `cell` of W2, which holds the blocks of all heads;
+        # this is a view.
         return self.transition.weights.W2.detach().view(n_heads, b, b, -1)[head, :, :, cell]

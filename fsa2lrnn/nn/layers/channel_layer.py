@@ -65,6 +65,8 @@ def basis(N: int) -> tuple[Complex, Complex]:
     """
     A, _, P = legs(N)
     normal = A + np.outer(P, P)
+    # The skew-symmetric part times −i is Hermitian: its real eigenvalues are the frequencies, and eigenvectors are
+    # orthonormal.
     frequencies, vectors = np.linalg.eigh(-1j * (normal - normal.T) / 2)  # ascending
     return np.mean(np.diag(normal)) + 1j * frequencies, vectors
 
@@ -75,6 +77,7 @@ def normal_plus_low_rank(N: int, clipped: bool = True) -> Start:
     With `clipped`, Im B is clipped to ±2, as in the published S4 code; then A and B together differ from LegS.
     """
     n = N // 2
+    # Eigenvalues come in conjugate pairs in ascending order of frequency, so the first half represents all.
     poles, V = (x[..., :n] for x in basis(N))
     _, B, P = legs(N)
     inputs = V.conj().T @ B
@@ -225,6 +228,7 @@ class ChannelLayer(Layer):
         self.config = config
         H, n = config.width, config.d_state // 2
         dt = torch.exp(torch.rand(H) * math.log(config.dt_max / config.dt_min) + math.log(config.dt_min))
+        # The inverse of the map from the parameter to Δ: log, or log(e^Δ − 1) written without cancellation.
         self.inv_dt = nn.Parameter(dt.log() if config.dt_transform == "exp" else dt + torch.log(-torch.expm1(-dt)))
         start = self.start(config)
         poles = torch.from_numpy(start.poles)

@@ -52,6 +52,8 @@ class System(NamedTuple):
 
     def fading(self, length: int, dtype: torch.dtype) -> Tensor:
         """Return matrices that map a state x to the later outputs 2 Re Σ C Ā^l x, 1 ≤ l ≤ length: (H, length, 2n)."""
+        # C Ā^l = (Āᵀ)^l C: the impulse response of the transposed system, started in C, has the rows that read a
+        # state later.
         _, powers = respond(self.transition.transposed, self.C, self.C, length + 1, least(dtype), with_states=True)
         real, imaginary = powers[:, 1:].chunk(2, -1)
         return 2 * torch.cat([real, -imaginary], -1).to(dtype)
@@ -87,12 +89,14 @@ def chunked(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     # From piece to piece: (H, B, 2n).
     moves, states = matters(state), [state.transpose(0, 1)]
     for k, arrived in enumerate(arriving.unbind(2)):
+        # A start state of 0 is not multiplied; from the second piece on states matter.
         moved = torch.bmm(states[-1], M if k else first) if moves else 0
         states.append(moved + arrived)
         moves = True
     if matters(state) or len(states) > 2:
         before = torch.stack(states[:-1], 2)  # (H, B, N, 2n)
         late = (before.flatten(1, 2) @ system.fading(size, u.dtype).mT).view(*before.shape[:3], size)
+        # The first piece has only `lead` letters, which stand at its end.
         begun = pad(late[:, :, :1, :lead], (size - lead, 0))
         y = y + torch.cat([begun, late[:, :, 1:]], 2)
     return _word(y, length), states[-1].transpose(0, 1)
@@ -117,6 +121,7 @@ def _pieces(system: System, u: Tensor) -> tuple[Tensor, Tensor, int]:
     n_pieces = -(-length // size)
     K, reach = system.respond(size, u.dtype, with_states=True)
     pieces = _columns(pad(u, (0, 0, n_pieces * size - length, 0))).view(width, batch * n_pieces, size)
+    # The last state is Σ Ā^(size−1−j) B̄ u_j: the states of the impulse response in reverse order of the letters.
     found = convolve(pieces, K.T), pieces @ reach.flip(1)
     y, arriving = (x.view(width, batch, n_pieces, x.shape[2]) for x in found)
     return y, arriving, size
@@ -141,6 +146,7 @@ def convolve(u: Tensor, K: Tensor) -> Tensor:
     length = K.shape[1]
     if length <= PIECE:
         return u @ matrices(K)
+    # A transform of twice the length leaves room for the linear convolution, so that nothing wraps around.
     spectrum = torch.fft.rfft(u, n=2 * length) * torch.fft.rfft(K, n=2 * length).unsqueeze(1)
     return torch.fft.irfft(spectrum, n=2 * length)[..., :length]
 
@@ -215,6 +221,8 @@ def matters(state: Tensor) -> bool:
 
     On a GPU the 0 is recognised by its address, because reading its value would synchronise the device.
     """
+    # Only a tensor expanded from one number has all strides 0; others are not examined, and count as states that
+    # matter.
     if state.requires_grad or any(state.stride()):
         return True
     if state.device.type != "cpu":

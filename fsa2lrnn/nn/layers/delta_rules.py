@@ -145,10 +145,13 @@ class DeltaRuleLayer(MatrixLayer):
         k, rate = unit(k), rate.sigmoid() * (2 if config.neg_eigval else 1)
         g = torch.zeros_like(rate)
         if config.has_decay:
+            # −softplus(y) = logsigmoid(−y): g is never positive, and exp(g) is a decay.
             first = (self.A_log.exp() * logsigmoid(-(decay + self.dt_bias))).unsqueeze(-2)
+            # The decay belongs to the first of the n factors of a letter; the logarithms of the others' decays are 0.
             g = torch.cat([first.unsqueeze(-1), g[..., 1:, :, :]], dim=-3)
         q = None
         if "q" in self.convolved:
+            # Queries are scaled by 1/√K, as in softmax attention and in the published code.
             q = unit(x[..., : self.convolved["q"]].unflatten(-1, (config.heads, -1))) * config.block**-0.5
         return RankOneSteps(g, -(rate * g.exp()) * k, k, rate * v, q)
 
@@ -169,7 +172,9 @@ class DeltaRuleLayer(MatrixLayer):
         rate = b.sigmoid().scaled(2 if config.neg_eigval else 1)
         decay = RoundedNumbers.exact(torch.ones_like(rate.mid), u.kind)
         if config.has_decay:
+            # `RoundedNumbers` has no sum, so the bias is added by subtracting its negative, which is exact.
             biased = a - RoundedNumbers.exact(-self.dt_bias, u.kind)
+            # (…, H) becomes (…, 1, H, 1): the axes of the factors and of the keys.
             first = rounding.decays(biased, self.A_log.detach().double().exp())[..., None, :, None]
             later = decay[..., 1:, :, :]
             decay = rounding.stacked(partial(torch.cat, dim=-3), first, later)
@@ -263,12 +268,14 @@ class KDALayer(MatrixLayer):
 
         gate = rest[..., n_decays : n_decays + sum(rates.values())].sigmoid()
         erase = of_heads(gate[..., : rates["b"]]) * self._scale
+        # GDN-2 has a rate of writing per value; in KDA one number per head erases and writes.
         write = of_heads(gate[..., rates["b"] :]) if "w" in rates else erase
         g = self.A_log.exp()[:, None] * logsigmoid(-of_heads(rest[..., :n_decays] + self.dt_bias))
         q, k, v = map(of_heads, x.split([self.convolved.get("q", 0), self.convolved["k"], self.convolved["v"]], -1))
         k = unit(k)
         q = unit(q) * config.block**-0.5 if "q" in self.convolved else None
         parts = g, -(erase * g.exp()) * k, k, write * v
+        # One step per letter: the axis of factors has length 1.
         g, a, k, v = (part.unsqueeze(-3) for part in parts)
         return RankOneSteps(g, a, k, v, q)
 

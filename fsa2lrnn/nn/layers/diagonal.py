@@ -36,6 +36,7 @@ def scan_diagonal(rates: Tensor, v: Tensor, x0: Tensor, method: str = "auto") ->
     [[0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
     """
     real, imaginary = rates[::2], rates[1::2]
+    # Multiplication by a + ib as a matrix on (real, imaginary).
     A = torch.stack([torch.stack([real, -imaginary], -1), torch.stack([imaginary, real], -1)], -2)  # (P, 2, 2)
     inputs, start = (x.unflatten(-1, (-1, 2)) for x in (v, x0))  # (B, T, P, 2), (B, P, 2)
     method = "auto" if method == "letters" else method
@@ -88,6 +89,7 @@ class SpectralLayer(Layer):
     def matrices(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return the real λ (2P,), B (2P, H) and C (H, 2P) for states as pairs, in the dtype of the layer."""
         rates, B, C = self.discretised()
+        # Re(c x) = Re c · Re x − Im c · Im x: the row of C reads pairs with the conjugate's signs.
         parts = pairs(rates), pairs(B.mT).mT, pairs(C.conj())
         rates, B, C = (part.to(self.D.dtype) for part in parts)
         return rates, B, C
@@ -196,6 +198,8 @@ class S5Layer(SpectralLayer):
         super().__init__(width_in, config, config.states)
         H, P, N = config.width, config.states, config.ssm_size
         poles, V = (x[..., : P // config.blocks] for x in basis(N // config.blocks))
+        # A block-diagonal basis of eigenvectors, one LegS matrix per block; only half of each block's eigenvectors
+        # are kept with `conj_sym`.
         V = torch.from_numpy(np.kron(np.eye(config.blocks), V))  # (N, P)
         poles = torch.from_numpy(np.tile(poles, config.blocks))
         self.Lambda_re, self.Lambda_im = nn.Parameter(poles.real.float()), nn.Parameter(poles.imag.float())
@@ -283,6 +287,7 @@ class LRULayer(SpectralLayer):
         super().__init__(width_in, config, config.states)
         H, N = config.width, config.states
         square = torch.rand(N, dtype=torch.float64) * (config.r_max**2 - config.r_min**2) + config.r_min**2
+        # |λ| = exp(−e^ν), so |λ|² uniform gives ν = log(−½ log |λ|²); the bound keeps the logarithm finite.
         nu = torch.log(-0.5 * square.clamp(min=torch.finfo(torch.float32).tiny).log())
         self.nu_log = nn.Parameter(nu.float())
         self.theta_log = nn.Parameter(

@@ -78,6 +78,7 @@ class MinGRULayer(Layer):
         """Return 1 − z and z g(h): (…, d) -> (…, H, 1, 1), (…, H, 1)."""
         h, gate = self.to_hidden_and_gate(u).chunk(2, dim=-1)
         v = gate.sigmoid() * torch.where(h >= 0, h + 0.5, h.sigmoid())
+        # 1 − σ(x) = σ(−x), which does not cancel for large x.
         return (-gate).sigmoid()[..., None, None], v.unsqueeze(-1)
 
     def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
@@ -187,6 +188,8 @@ class SLSTMLayer(Layer):
                 x + (y.transpose(0, 1) @ R).transpose(0, 1).unflatten(-1, (4, -1)).movedim(2, 1)
             ).unbind(1)  # fmt: skip
             carried = m + logsigmoid(f)
+            # m is the largest exponent so far, subtracted from both gates; n = 0 marks the start, where nothing is
+            # carried.
             m = torch.where(n == 0, i, torch.maximum(i, carried))
             written, decay = (i - m).exp().clamp(max=1), (carried - m).exp().clamp(max=1)
             c, n = decay * c + written * z.tanh(), decay * n + written

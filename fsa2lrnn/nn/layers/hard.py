@@ -123,6 +123,7 @@ class HardLayer(AffineLayer):
         """Return A(u) and v(u) with error bounds: 2 in blocks whose selection rounding can change, else 0."""
         logits = self.transition.rounded(u).unflatten((self.n_heads, -1))
         A, v = self.chosen(logits.mid)
+        # Two entries of −1, 0 and 1 differ by at most 2, so a block whose choice is open has this bound everywhere.
         off = 2 * self._is_open(logits).to(v.dtype).unsqueeze(-1)  # (…, H, 1)
         return (
             RoundedNumbers(A, off.unsqueeze(-1).expand_as(A).clone(), u.kind),
@@ -133,6 +134,7 @@ class HardLayer(AffineLayer):
         """Return whether rounding can change which logit is the largest: (…, H, n) -> bool (…, H)."""
         is_open = torch.zeros(logits.mid.shape[:-1], dtype=torch.bool)
         for mid, off in zip(self.options(logits.mid), self.options(logits.off), strict=True):
+            # Each group of logits becomes a column of its own, so that `largest` compares within the group.
             columns = RoundedNumbers(mid.unsqueeze(-1), off.unsqueeze(-1), logits.kind)
             hot = columns.largest(torch.ones(mid.shape[-1], 1, dtype=torch.bool))
             is_open |= (hot.off != 0).flatten(-3).any(-1)
@@ -234,10 +236,13 @@ class HardReflectionsLayer(HardLayer):
         """Return A and v that the logits choose: (…, H, 2m(n+1) + 3n) -> (…, H, n, n), (…, H, n)."""
         ends, writes = (one_hot_rows(part, self.temperature) for part in self.options(logits))
         n = self.mask.shape[1]
+        # The logit of no coordinate is cut off: choosing it leaves the zero vector, so the key is ±e_i or 0.
         first, second = ends[..., :n].unflatten(-2, (-1, 2)).unbind(-2)  # (…, H, m, n)
         A = torch.eye(n, dtype=logits.dtype, device=logits.device).expand(*logits.shape[:-1], n, n)
         for key in (first - second).unbind(-2):
+            # (I − k kᵀ) A without the factor as a matrix; later factors stand to the left.
             A = A - key.unsqueeze(-1) * (key.unsqueeze(-2) @ A)
+        # Rows of a signed partial permutation have a square sum of 1 or 0; only zero rows are written (T51).
         is_free = 1 - A.square().sum(-1)
         return A, is_free * (writes @ logits.new_tensor(STARTS))
 
@@ -307,6 +312,7 @@ class HardPDSSMLayer(_HardMatrixLayer):
         super().__init__(width_in, config)
         n = config.size  # a new layer permutes, as random maps forget most of what was read
         with torch.no_grad():
+            # (H, n, n, letters): a random permutation of columns per head and letter gets a lead of _FIRST.
             P = _first_logits(self, config)[:, : n * n].unflatten(1, (n, n))
             P.scatter_add_(2, torch.rand_like(P[:, :, 0]).argsort(1).unsqueeze(2), torch.full_like(P[:, :, :1], _FIRST))
 
@@ -340,6 +346,7 @@ class _PermutingLayer(_HardMatrixLayer):
         if not self._has_writes:
             return P, P.new_zeros(P.shape[:-1])
         becomes = one_hot_rows(self.options(logits)[0], self.temperature)
+        # A row of P is erased where another value is chosen, so that v writes to zero rows only (T51).
         return P * becomes[..., :1], becomes[..., 1:] @ P.new_tensor(_WRITES)
 
     def _is_open(self, logits: RoundedNumbers) -> Tensor:
@@ -357,6 +364,7 @@ class HardDeltaProductLayer(_PermutingLayer):
         super().__init__(width_in, config)
         if config.writes:  # a new layer keeps most numbers, as random writes forget all that was read before
             with torch.no_grad():
+                # Each coordinate has four logits, of which the first keeps its number.
                 _first_logits(self, config)[:, config.size**2 :: len(_WRITES) + 1] += _KEEPS
 
     @property
@@ -397,11 +405,14 @@ def permutation(logits: Tensor, temperature: float) -> Tensor:
         largest = left.flatten(-2).argmax(-1, keepdim=True)
         hot = torch.zeros_like(left.flatten(-2)).scatter_(-1, largest, 1).view_as(left)
         chosen = chosen + hot
+        # The row and the column of the chosen entry leave the competition; −∞ is never the largest while others are
+        # left.
         left = left.masked_fill((hot.sum(-1, keepdim=True) + hot.sum(-2, keepdim=True)) > 0, -torch.inf)
     if not logits.requires_grad:
         return chosen
     soft = logits / temperature
     for _ in range(_SINKHORN):
+        # Sinkhorn's iteration in logarithms: rows and columns are scaled in turn to sums of 1.
         soft = soft - soft.logsumexp(-1, keepdim=True)
         soft = soft - soft.logsumexp(-2, keepdim=True)
     return straight_through(chosen, soft.exp())

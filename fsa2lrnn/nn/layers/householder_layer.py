@@ -95,6 +95,7 @@ class HouseholderLayer(AffineLayer):
         A = torch.eye(n, dtype=keys.dtype, device=u.device).expand(*keys.shape[:-2], n, n)
         for j in range(self._n_factors):
             key = keys[..., j, :]
+            # kᵀA first, so that a factor costs n² instead of n³ multiplications.
             along = key.unsqueeze(-2) @ A  # (…, H, 1, n)
             A = A - rates[..., j, None, None] * key.unsqueeze(-1) * along
         return A, cast("Gate", self.value)(u).unflatten(-1, (self.n_heads, n))
@@ -128,6 +129,8 @@ class HouseholderLayer(AffineLayer):
         product, largest = torch.eye(n, dtype=torch.float64, device=u.device).expand(len(keys), n, n), 0.0
         for key, rate in zip(keys.unbind(1), rates.unbind(1), strict=True):
             scaled = (rate[:, None] * key)[:, :, None]  # (N·H, n, 1)
+            # T26: the sizes of all terms of A − β k (kᵀA) bound every partial sum, and kᵀA alone is no larger for
+            # integers β k ≠ 0.
             sizes = product.abs() + scaled.abs() @ (key.abs()[:, None] @ product.abs())
             largest = max(largest, float(sizes.max()))
             product = product - scaled @ (key[:, None] @ product)

@@ -32,6 +32,7 @@ def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
     """Return the states of `sequential` by composing maps in ⌈log₂T⌉ rounds of T·n look-ups (Hillis & Steele 1986)."""
     maps, reach = next_state[cells], 1  # (B, T, n): map k composes the letters k−reach+1 … k
     while reach < cells.shape[1]:
+        # The later map after the earlier one: entry q of the result is later[earlier[q]].
         later = torch.gather(maps[:, reach:], 2, maps[:, :-reach])
         maps = torch.cat([maps[:, :reach], later], dim=1)
         reach *= 2

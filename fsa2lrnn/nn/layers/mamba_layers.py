@@ -202,10 +202,13 @@ class Mamba3Layer(MatrixLayer):
         if not self.config.is_state:
             return super().tables(u, method)
         x, B, dt, trap, rate, angles = self._letter(self.in_proj(u).split(self.sizes, dim=-1))
+        # Rows hold (s, m): s ← turn (s + (1 − λ) Δ m) + λ Δ x B, and m ← x B, the last letter's term for the
+        # trapezoidal rule.
         turn = (-rate * dt).exp()[..., None, None] * _turned(angles.cos(), angles.sin(), self.config.block)
         A = torch.cat([turn, ((1 - trap) * dt)[..., None, None] * turn], dim=-1)
         m = x.unsqueeze(-1) * B.unsqueeze(-2)
         v = torch.cat([(trap * dt)[..., None, None] * m, m], dim=-1).flatten(-3, -2)
+        # The rows of m are zero: m is written anew by every letter.
         A = pad(A, (0, 0, 0, self.config.block)).unsqueeze(-3)
         return A.expand(*A.shape[:-3], self.config.values, *A.shape[-2:]).flatten(-4, -3), v
 
@@ -256,6 +259,7 @@ class Mamba3Layer(MatrixLayer):
         earlier = [torch.cat([y.unsqueeze(1), now[:, :-1]], 1) for y, now in ((B_before, B), (x_before, x))]
         g = (-rate * dt).unsqueeze(-1)
         weights = ((1 - trap) * dt).unsqueeze(-1) * g.exp(), (trap * dt).unsqueeze(-1)
+        # Two steps of rank one per letter: the last letter's term, and this letter's without decay.
         pairs = (g, torch.zeros_like(g)), (earlier[0] * weights[0], B * weights[1]), (earlier[1], x)
         stacked = (torch.stack(pair, 2) for pair in pairs)
         after = torch.cat([angle[:, -1], B[:, -1], x[:, -1]], dim=-1).flatten(1)
@@ -284,6 +288,7 @@ def _rate(A: Tensor) -> Tensor:
 def _rounded_rate(A: RoundedNumbers) -> RoundedNumbers:
     """Return bounds of −A, whose slope grows with A: it is (1 − A)⁻² for A < 0, then 1."""
     mid = _rate(A.mid)
+    # The slope is largest at the upper end of the interval.
     apart = A.off * (1 - (A.mid + A.off).clamp(max=0)) ** -2
     return A.of(mid, apart + rounding.OPERATIONS * A.kind.u * (mid + apart))
 
@@ -293,6 +298,7 @@ def _turned(cos: Tensor, sin: Tensor, size: int, is_bound: bool = False) -> Tens
     n = 2 * cos.shape[-1]
     ends = pad(cos.repeat_interleave(2, -1), (0, size - n), value=0.0 if is_bound else 1.0)
     signs = torch.zeros(size, size, dtype=cos.dtype, device=cos.device)
+    # The transpose of `rotated`: (cos, sin; −sin, cos) on each pair. A bound has no signs.
     signs[range(0, n, 2), range(1, n, 2)] = 1
     signs[range(1, n, 2), range(0, n, 2)] = 1 if is_bound else -1
     return torch.diag_embed(ends) + pad(sin.repeat_interleave(2, -1), (0, size - n)).unsqueeze(-1) * signs

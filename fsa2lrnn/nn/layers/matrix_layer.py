@@ -101,6 +101,7 @@ def sequential(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
     assert v is not None
     for t, q_t in enumerate(steps.q.unbind(1)):
         for j in range(n * t, n * t + n):
+            # S a is taken from the state before the decay: where a layer decays first, its a has the factor exp(g).
             written = v[j] if a is None else v[j] + (state @ a[j].unsqueeze(-1)).squeeze(-1)
             state = state * decay[j].unsqueeze(-2) + written.unsqueeze(-1) * k[j].unsqueeze(-2)
         outputs.append((state @ q_t.unsqueeze(-1)).squeeze(-1))
@@ -120,7 +121,10 @@ def chunked(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
     size = CHUNK if steps.a is not None else _CHUNK_OF_DIAGONALS
     per_chunk = min(max(1, size // n), length)  # letters
     if steps.g.shape[-1] > 1 and batch:
+        # Both exp(G) and exp(−G) of a whole chunk have to stay within float32.
         fastest = -float(steps.g.detach().sum(2).min())
+        if not fastest < math.inf:  # NaN too
+            return sequential(steps, state)
         per_chunk = min(per_chunk, int(_LARGEST_EXPONENT / max(fastest, 1e-30)))
         if per_chunk < 2:
             return sequential(steps, state)
@@ -135,9 +139,11 @@ def chunked(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
         return (x if x.ndim == 5 else x.flatten(2, 3)).permute(1, 0, 3, 2, 4)
 
     k, v, q, G = cut(steps.k), cut(steps.v), cut(steps.q), cut(steps.g).cumsum(-2)
+    # G_{i−1}, the decays of the chunk's steps before step i.
     before = pad(G[..., :-1, :], (0, 0, 1, 0))
     ends = G[..., n - 1 :: n, :]  # after the steps of each letter
     weights = _pairs(q, k, ends, G, n)  # (…, letters, steps)
+    # What step i writes decays until the end of the chunk.
     to_end = k * (G[..., -1:, :] - G).exp()
     from_start = q * ends.exp()
     last_decay = G[..., -1:, :].exp()
@@ -148,6 +154,8 @@ def chunked(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
         M = _pairs(a, k, before, G, 0)
         alpha = a * before.exp()
         both = torch.cat([v, alpha], dim=-1)
+        # M is strictly lower triangular, so I − M has a unit diagonal and the system is solved forwards. One solution
+        # serves U and the part that depends on the chunk's first state.
         solved = solve_triangular(torch.eye(M.shape[-1], dtype=M.dtype, device=M.device) - M, both, upper=False,
                                   unitriangular=True)  # fmt: skip
         U, alpha = solved.split([v.shape[-1], k.shape[-1]], dim=-1)
@@ -155,10 +163,12 @@ def chunked(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
     starts = []
     for i in range(n_chunks):
         starts.append(state)
+        # The updates of the chunk, now that its first state is known.
         written = U[i] if alpha is None else U[i] + alpha[i] @ state.mT
         state = state * last_decay[i] + written.mT @ to_end[i]
     start = torch.stack(starts).mT  # (chunks, B, H, K, V)
     written = U if alpha is None else U + alpha @ start
+    # A query reads the decayed first state of its chunk and the updates of all steps up to its letter.
     outputs = from_start @ start + weights @ written  # (chunks, B, H, letters, V)
     outputs = outputs.permute(1, 0, 3, 2, 4).reshape(batch, n_chunks * per_chunk, heads, v.shape[-1])
     return outputs[:, :length], state
@@ -173,6 +183,7 @@ def _pairs(left: Tensor, k: Tensor, ends: Tensor, G: Tensor, n: int) -> Tensor:
     reach = (rows + 1) * n if n else rows
     is_before = columns < reach[:, None]
     if G.shape[-1] == 1:
+        # Exponents of later steps would be positive; they become −∞ before exp can overflow.
         return left @ k.mT * (ends - G.mT).masked_fill(~is_before, -torch.inf).exp()
     return ((left * ends.exp()) @ (k * (-G).exp()).mT).masked_fill(~is_before, 0)
 
@@ -193,6 +204,7 @@ def transition(steps: RankOneSteps) -> tuple[Tensor, Tensor]:
     A = torch.eye(width, dtype=decay.dtype, device=decay.device)
     v: Tensor | None = None
     for j in range(steps.k.shape[-3]):
+        # The row s of S, as a column, moves by diag(exp g) + k aᵀ, the transpose of what acts on S from the right.
         factor = torch.diag_embed(decay[..., j, :, :].expand_as(steps.k[..., j, :, :]))
         if steps.a is not None:
             factor = factor + steps.k[..., j, :, :, None] * steps.a[..., j, :, None, :]

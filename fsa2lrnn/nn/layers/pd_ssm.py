@@ -121,6 +121,7 @@ class PDSSMLayer(Layer):
         P = one_hot_rows(M, 1.0)
         size, phase = self.D_magnitude_generator(u), 2 * math.pi * self.D_phase_generator(u)
         real, imag = (P * (size * part).unsqueeze(-1) for part in (phase.cos(), phase.sin()))
+        # The complex matrix R + iI acts on (Re x, Im x) as (R, −I; I, R).
         A = torch.cat([torch.cat([real, -imag], -1), torch.cat([imag, real], -1)], -2)
         v = linear(u, torch.cat([self.B_re, self.B_im]))
         return A.unsqueeze(-3), v.unsqueeze(-2)
@@ -130,6 +131,7 @@ class PDSSMLayer(Layer):
         N = self.config.states
         chances = rounding.softmax(rounding.projected(u, self.S.weight))
         M = rounding.projected(chances, self.A_dict.flatten(0, 1)).unflatten((N, N))
+        # `largest` chooses within columns, and PD-SSM within rows: both sides are transposed.
         columns = rounding.shaped(lambda x: x.mT, M).largest(torch.ones(N, N, dtype=torch.bool))
         P = rounding.shaped(lambda x: x.mT, columns)
         size, phase = (_rounded_gate(gate, u) for gate in (self.D_magnitude_generator, self.D_phase_generator))

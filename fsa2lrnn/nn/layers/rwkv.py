@@ -73,6 +73,7 @@ def reference(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tupl
 def step(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     """Return the average and the state after one letter: k and v (B, C), state (B, 3, C) -> (B, C), (B, 3, C)."""
     p, q, o = state.unbind(1)
+    # The largest exponent is subtracted from all, so that the larger of the two exponentials is 1.
     n = torch.maximum(o, u + k)
     before, now = (o - n).exp(), (u + k - n).exp()
     y = (before * p + now * v) / (before * q + now)
@@ -92,13 +93,16 @@ def scanned(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor, method: s
         elapsed = torch.arange(k.shape[1] + 1, device=k.device).unsqueeze(-1) * w
         tops = elapsed + torch.cat([o.unsqueeze(1), k - elapsed[1:]], 1).cummax(1).values  # (B, T + 1, C)
         n = torch.maximum(tops[:, :-1], u + k)
+    # The exponents of the stored sums before and after each letter; the decay of p and q is relative to them.
     before, after = torch.cat([o.unsqueeze(1), tops[:, 1:-1]], 1), tops[:, 1:]
     decay, new = (before + w - after).exp(), (k - after).exp()
     start = torch.cat([p, q], -1).unsqueeze(-1)
+    # p and q are channels of blocks of size 1 with the same decays.
     A = torch.cat([decay, decay], -1)[..., None, None]
     x = scan(A, torch.cat([new * v, new], -1).unsqueeze(-1), start, method)
     earlier = torch.cat([start.unsqueeze(1), x[:, :-1]], 1)
     (P, Q), (p, q) = earlier.squeeze(-1).chunk(2, -1), x[:, -1].squeeze(-1).chunk(2, -1)
+    # The output reads the sums before the letter, and the letter itself with the weight e^{u + k}.
     share, now = (before - n).exp(), (u + k - n).exp()
     return (share * P + now * v) / (share * Q + now), torch.stack([p, q, tops[:, -1]], 1)
 
@@ -337,6 +341,8 @@ class RWKV7Layer(MatrixLayer):
         k = k * (1 + (a - 1) * self.k_a)
         g, k, v, a, removed = (x.unflatten(-1, (heads, -1)) for x in (g, k, v, a, removed))
         removed = normalize(removed, dim=-1)
+        # Two steps of rank one: the first has the transition and writes nothing, the second has the identity and
+        # writes v along k̃.
         none = torch.zeros_like(k)
         pairs = (g, none), (-removed, none), (removed * a, k), (none, v)
         g, a, k, v = (torch.stack(pair, dim=-3) for pair in pairs)
@@ -359,6 +365,7 @@ class RWKV7Layer(MatrixLayer):
         a, k = self.a_lora.rounded(u).sigmoid(), rounding.projected(u, self.k_proj.weight)
         one = RoundedNumbers.exact(torch.ones_like(self.k_a), u.kind)
         removed = of_heads(scaled(k, self.k_k)).normalised()
+        # 1 + (a − 1) k_a in terms of differences, because `RoundedNumbers` has no sum.
         k, v = k * (one - scaled(one - a, self.k_a)), rounding.projected(u, self.v_proj.weight)
         decay, k, v, a = of_heads(rounding.tame(torch.exp, g)), of_heads(k), of_heads(v), of_heads(a)
         none = k.where(torch.zeros((), dtype=torch.bool))

@@ -80,6 +80,7 @@ def with_unit_norm(x: RoundedNumbers, eps: float = UNIT_EPS) -> RoundedNumbers:
     least = floor_of((1 - 4 * x.kind.u) * eps, x.kind)  # of the sum as it is computed
     low = (squares.mid - squares.off + eps).clamp(min=least)
     mid = (squares.mid + eps).rsqrt()
+    # The derivative of s^(−½) is −½ s^(−3/2), largest in size at the least sum.
     apart = squares.off / (2 * low**1.5) + OPERATIONS * x.kind.u * low.rsqrt()
     return x * squares.of(mid, apart)
 
@@ -111,6 +112,7 @@ def transition(steps: RoundedSteps) -> tuple[RoundedNumbers, RoundedNumbers]:
             factor = factor - k[..., :, None] * steps.erased[..., j, :, :][..., None, :]
         A = factor if A is None else factor @ A
         written = steps.v[..., j, :, :, None] * k[..., None, :]
+        # `RoundedNumbers` has no sum: adding is subtracting the negative, which is exact.
         v = written if v is None else v @ shaped(lambda x: x.mT, factor) - written.scaled(-1)
     assert A is not None
     assert v is not None

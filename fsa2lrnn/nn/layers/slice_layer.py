@@ -136,6 +136,7 @@ class SliceLayer(Layer):
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return ((I + A, W u + b), (0, 0)) and v = 0: (…, d) -> (…, H, b + 1, b + 1), (…, H, b + 1)."""
         A = torch.cat([self._transition(u), self._first(u).unsqueeze(-1)], dim=-1)
+        # The row of f is zero: f is 1 before the first letter and 0 after it, so W u + b is added once.
         A = pad(A, (0, 0, 0, 1))
         return A, A.new_zeros(A.shape[:-1])
 
@@ -160,11 +161,13 @@ class SliceLayer(Layer):
         if form == "hadamard":
             diagonal = rounding.tame(torch.tanh, RoundedNumbers.exact(self.vf_A, u.kind))[:, None, :]
             H = walsh_hadamard(size)
+            # The format rounds 1/√n, so the entries of H are known up to that.
             H = RoundedNumbers(H, 2 * u.kind.u * H.abs(), u.kind)
             weight = rounding.shaped(lambda x: x.flatten(1), H * diagonal)
         else:
             weight = RoundedNumbers.exact(self.vf_A * self.mask if form == "sparse" else self.vf_A, u.kind)
         same = torch.eye(size, dtype=torch.float64)
+        # The identity belongs to the row of weights of the constant input 1.
         added = pad(same.expand(heads, -1, -1).flatten()[None], (0, 0, 0, len(weight.mid) - 1))
         weight = weight.scaled(self.config.dt) - RoundedNumbers.exact(-added, u.kind)
         ones = RoundedNumbers.exact(torch.ones(*u.mid.shape[:-1], 1), u.kind)
@@ -206,7 +209,9 @@ class SliceLayer(Layer):
         weight, H = self.config.dt * self.vf_A.tanh(), walsh_hadamard(y.shape[-1]).to(u)
         states = list[Tensor]()
         for d in torch.addmm(weight[0], u.flatten(0, 1), weight[1:]).view(*u.shape[:2], -1).unbind(1):
+            # H is symmetric, so rows times H are H times columns.
             y = torch.addmm(y, d * y, H)
+            # Only the first letter read here may be the word's first, and `first` is 0 unless it is.
             y = y if states else y + first
             states.append(y)
         return torch.stack(states, 1)

@@ -33,6 +33,8 @@ class Transition(NamedTuple):
 
     def times(self, x: Tensor) -> Tensor:
         """Return the product Ā x: complex (…, H, n) -> (…, H, n)."""
+        # The stored half of the states stands for both halves: the sum over all of them is 2 Re of the sum over the
+        # half.
         moved = self.a * x
         if self.q is None or self.r is None:
             return moved
@@ -45,12 +47,15 @@ class Transition(NamedTuple):
 
     def matrix(self) -> Tensor:
         """Return the real matrices M (H, 2n, 2n) with planes(Ā x) = planes(x) M."""
+        # A complex product acts on (real, imaginary) as a row vector times ((Re a, Im a), (−Im a, Re a)); `tiled`
+        # puts each entry in its place on the diagonals of the four n × n blocks.
         rotation = torch.stack([torch.cat([self.a.real, self.a.imag], -1), torch.cat([-self.a.imag, self.a.real], -1)])
         n = self.a.shape[-1]
         tiled = torch.eye(n, dtype=rotation.dtype, device=rotation.device).repeat(1, 2)  # (n, 2n)
         M = (rotation[:, :, None] * tiled).permute(1, 0, 2, 3).flatten(1, 2)  # (H, 2n, 2n)
         if self.q is None or self.r is None:
             return M
+        # The rank-one part: weights that read 2 Re Σ r x from the planes, times the planes of q.
         return M - reading(self.r).unsqueeze(-1) * planes(self.q).unsqueeze(-2)
 
 
@@ -71,6 +76,7 @@ def diagonal(poles: Tensor, B: Tensor, dt: Tensor, rule: str) -> tuple[Transitio
 
 def growth(z: Tensor) -> Tensor:
     """Return (e^z − 1)/z, and 1 at z = 0, without cancellation near 0: complex (…) -> (…)."""
+    # At 0 the quotient is replaced before it is formed, so that neither it nor its gradient is 0/0.
     none = z == 0
     safe = torch.where(none, 1, z)
     return torch.where(none, 1 + z / 2, torch.expm1(safe) / safe)
@@ -83,6 +89,8 @@ def low_rank(poles: Tensor, P: Tensor, B: Tensor, dt: Tensor) -> tuple[Transitio
     Woodbury's identity; B̄ = Δ R B.
     """
     half = dt / 2
+    # Woodbury: (I − Δ/2 Λ + Δ/2 P P*)⁻¹ = D − D P (2/Δ + P* D P)⁻¹ P* D, where P* D P over all states is twice the
+    # real part over the stored half.
     D = 1 / (1 - half * poles)
     gain = half / (1 + half * twice_real(P.conj() * D * P).unsqueeze(-1))  # (H, 1), real
     q, r = gain * D * P, D * P.conj()
@@ -126,6 +134,7 @@ def recur(transition: Transition, B: Tensor, C: Tensor, u: Tensor, state: Tensor
     The result is differentiable once; u and the state are both float32 or both float64, on the CPU.
     """
     (a, q, r), none = transition, torch.zeros_like(B)
+    # The rows of k in the kernels: a, q, r, B and C, zeros for a diagonal matrix.
     coefficients = torch.stack([a, none if q is None else q, none if r is None else r, B, C], 1)  # (H, 5, n)
     start = from_planes(state)
     y, last = _Recur.apply(coefficients.to(start.dtype), u, start)  # type: ignore[misc]
@@ -167,6 +176,7 @@ def _forward(k, u, state, y, last, first_word, last_word):  # type: ignore[no-un
         a, q, r, B, C = k[h].copy()  # the compiler knows that the copy overlaps no other array
         for w in range(first_word, last_word):
             x = state[w, h].copy()
+            # The number 2 Re Σ r x of the present state, which multiplies q in the next step.
             mixed = two * (r * x).sum().real
             for t in range(u.shape[1]):
                 inflow, later, read = u[w, t, h], zero, zero
@@ -209,6 +219,8 @@ def _backward(k, u, state, dy, dlast, dk, du, dstate, first_word, last_word):  #
                     d[4, i] += of_read * np.conj(x[t + 1, i])
                     of_mixed -= two * (g[i] * np.conj(q[i])).real
                 for i in range(n):
+                    # The gradients of the factor a + u B and of the sum with u B, which enters the state alone and in
+                    # the product.
                     of_factor = g[i] * np.conj(x[t, i])
                     of_arriving = of_factor + g[i]
                     d[0, i] += of_factor
@@ -257,6 +269,7 @@ def doubled(
     transition: Transition, B: Tensor, C: Tensor, length: int, least: float = 0.0, with_states: bool = False
 ) -> Response:
     """Return the impulse response in rounds, each of which doubles the number of states by a product with Ā^known."""
+    # The impulse response's states are B̄, Ā B̄, Ā² B̄, …; the known ones, multiplied by Ā^known, give as many more.
     x, (a, q, _) = planes(B).unsqueeze(1), transition  # (H, known, 2n)
     M = None if q is None else transition.matrix()
     while x.shape[1] < length:

@@ -62,9 +62,11 @@ def letters(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     the backward pass: the gradient of the table is a matrix product too, instead of a sum of B·T blocks.
     """
     (batch, length), (n_rows, heads, b) = tokens.shape, v.shape
+    # Column (n, i) of this matrix gives entry i of the state after letter n, so one product applies all letters.
     columns = A.permute(1, 3, 0, 2).reshape(heads, b, n_rows * b)  # (H, j, (n, i))
     x, states = x0.transpose(0, 1), []  # (H, B, b)
     inputs = v.transpose(0, 1)[:, tokens.T]  # (H, T, B, b)
+    # `gather` picks, on the axis of letters, the entry of the letter that each word reads: (T, H, B, 1, b).
     places = tokens.T.reshape(length, 1, batch, 1, 1).expand(length, heads, batch, 1, b)
     for place, v_k in zip(places.unbind(0), inputs.unbind(1), strict=True):
         every = (x @ columns).reshape(heads, batch, n_rows, b)
@@ -83,16 +85,20 @@ def chunked(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     zero state is NaN.
     """
     batch, length, heads, b = v.shape
+    # √T steps inside a chunk, √T chunks to carry a state through, and √T steps again balance each other.
     size = max(1, math.isqrt(length))
     n_chunks = -(-length // size)
     missing = n_chunks * size - length
+    # Zero steps complete the last chunk. It is never composed, and the states of its missing steps are cut off.
     A = pad(A, (0, 0, 0, 0, 0, 0, 0, missing)).reshape(batch, n_chunks, size, heads, b, b)
     v = pad(v, (0, 0, 0, 0, 0, missing)).reshape(batch, n_chunks, size, heads, b)
     starts = [x0]  # of each chunk
     if n_chunks > 1:
+        # The maps of all chunks but the last lead from each chunk's start to the next one's.
         product, offset = _composed(A[:, :-1], v[:, :-1])
         starts += sequential(product, offset, x0).unbind(1)
     x = torch.stack(starts, dim=1)  # (B, n_chunks, H, b)
+    # Chunks count as words of a batch here: all of them run at once, each from its own start.
     states = sequential(A.flatten(0, 1), v.flatten(0, 1), x.flatten(0, 1)) if n_chunks else v
     return states.reshape(batch, n_chunks * size, heads, b)[:, :length]
 
@@ -102,6 +108,7 @@ def _composed(A: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     maps = torch.cat([A, v.unsqueeze(-1)], dim=-1).unbind(2)  # (B, m, H, b, b + 1): [A_k | v_k]
     composed = maps[0]
     for A_k, v_k in zip(A.unbind(2)[1:], v.unbind(2)[1:], strict=True):
+        # [P | q] becomes A_k [P | q] + [0 | v_k]: the offset is carried as one more column.
         moved = A_k @ composed
         composed = torch.cat([moved[..., :-1], moved[..., -1:] + v_k.unsqueeze(-1)], dim=-1)
     return composed[..., :-1], composed[..., -1]
@@ -123,6 +130,8 @@ def pscan(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     for r in range(rounds):
         coefficients, products = spt(products)  # (B, groups, 2^r, H, b, b)
         left, right = x.reshape(batch, places >> (r + 1), 2, 2**r, *v.shape[2:]).unbind(2)  # (B, groups, 2^r, H, b)
+        # T10: the places of a right half lack what the left half of their segment collected, which its last place
+        # holds.
         carried = coefficients @ left[:, :, -1:].unsqueeze(-1)
         x = torch.cat([left, right + carried.squeeze(-1)], dim=2)
     return x.reshape(batch, places, *v.shape[2:])[:, 1 : length + 1]
@@ -134,6 +143,8 @@ def spt(products: Tensor) -> tuple[Tensor, Tensor]:
     `products` has shape (B, 2m−1, c, H, b, b): group g holds the c products A_{s+j} ⋯ A_{s+1} of its segment. Even
     groups are used now, shape (B, m, c, …); each odd group, extended by the next even one, makes a group of 2c.
     """
+    # Even groups lead into the right halves of this round's segments. Odd ones lead across a boundary between
+    # segments and are extended for a later round.
     used, kept = products[:, ::2], products[:, 1::2]
     return used, torch.cat([kept, used[:, 1:] @ kept[:, :, -1:]], dim=2)
 
@@ -150,6 +161,7 @@ def schedule(length: int) -> list[list[list[str]]]:
     [['A4', 'A5A4', 'A6A5A4', 'A7A6A5A4']]
     """
     if length < 1 or length & (length + 1):
+        # The largest length of the form 2^k − 1 that does not exceed the given one.
         below = 2 ** max((length + 1).bit_length() - 1, 1) - 1 if length > 0 else 1
         raise ValueError(
             f"length {length} is not 2^k - 1: take {below} or {2 * below + 1}; pscan pads to such a length"
@@ -328,8 +340,10 @@ class _FusedTokenScan(Function):
         batch, _, heads, b = x.shape
         # The order of each sum depends on the shapes alone, not on the number of threads.
         n_shares = 1 if heads >= _ADDED else max(1, min(batch, _ADDED))
+        # Each share of the words adds to a table of its own; `dA.sum(0)` adds the shares in a fixed order.
         g, dA, dv = _before(dx), A.new_zeros(n_shares, *A.shape), A.new_zeros(n_shares, *A.shape[:-1])
         n_threads = thread_count(x.numel() * b)
+        # Heads are divided among threads only where the words are not: two threads never add to one entry.
         groups = cuts(heads, n_threads if n_shares == 1 else 1)
         shares = zip(dA.numpy(), dv.numpy(), cuts(batch, n_shares), strict=False)
         run = partial(kernels(b).backward_tokens, *(tensor.numpy() for tensor in (tokens, A, x, g)))
@@ -346,6 +360,7 @@ def _parts(x: Tensor) -> list[Part]:
     """Return the words and heads of each thread, for states (B,T+1,H,b)."""
     batch, _, heads, b = x.shape
     n_parts = thread_count(x.numel() * b)
+    # Words are the first choice, since those of one thread are contiguous in memory.
     if batch >= n_parts:
         return [(*words, 0, heads) for words in cuts(batch, n_parts)]
     return [(0, batch, *group) for group in cuts(heads, n_parts)]

@@ -29,6 +29,7 @@ from fsa2lrnn.nn.compiled import typed_once_differentiable
 from fsa2lrnn.optional import is_installed, missing
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+# Limits of the kernels. A product of blocks, P³ numbers at once, needs more registers than a matrix-vector step.
 WIDEST = 64  # the largest block size that fits in a program's registers
 WIDEST_SPLIT = 16  # the largest block size of which products fit too
 
@@ -150,12 +151,15 @@ class _GpuScan(Function):
         _, *needed = ctx.needs_input_grad
         dA = torch.empty_like(A) if tokens is None and needed[0] else None
         dtype = ctx.dtypes[1] if tokens is None else _state(*ctx.dtypes)  # sums over the steps of a row come after
+        # With tokens g stays in the precision of the states, because its sums over a row's steps are rounded only at
+        # the end.
         g = torch.empty(x.shape, dtype=dtype, device=x.device)
         tokens = None if tokens is None else tokens.contiguous()
         dx0, dv = _backward(tokens, A, x0, x, dx.contiguous(), dA, g), g
         if tokens is not None:
             dA, dv = _collected(tokens, g, x0, x, len(A)) if any(needed[:2]) else (None, None)
         gradients = zip((dA, dv, dx0), needed, ctx.dtypes, strict=True)
+        # Each gradient gets the dtype of its input, as autograd requires.
         return None, *(t.to(dtype) if t is not None and is_needed else None for t, is_needed, dtype in gradients)
 
     @staticmethod
@@ -180,6 +184,7 @@ def _forward(tokens: Tensor | None, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     if not x.numel():
         return x
     shape = _shape(x, _state(*(t.dtype for t in (A, v, x0))))
+    # A single chunk starts from x0 and reads no `ends`; x0 stands in as a valid address.
     ends = _carried(tokens, A, v, x0, shape, is_reversed=False) if shape.n_chunks > 1 else x0
     _launch("forward", shape, shape.n_chunks, tokens, A, v, x0, ends, x, *shape.sizes)
     return x
@@ -196,6 +201,7 @@ def _backward(
         return torch.zeros_like(x0)
     dx0 = torch.empty_like(x0)
     shape = _shape(x, _state(A.dtype, x.dtype))
+    # Nothing comes after the last letter, so the reversed recurrence starts from a zero gradient.
     zero = x0.new_zeros(x0.shape, dtype=shape.state)
     ends = _carried(tokens, A, dx, zero, shape, is_reversed=True) if shape.n_chunks > 1 else zero
     _launch("backward", shape, shape.n_chunks, tokens, A, x0, x, dx, ends, dA, g, dx0, *shape.sizes)
@@ -209,6 +215,8 @@ def _carried(tokens: Tensor | None, A: Tensor, u: Tensor, start: Tensor, shape: 
     offsets, ends = (torch.empty(sizes, dtype=shape.state, device=A.device) for _ in range(2))
     arguments = (tokens, A, u, products, offsets, *shape.sizes)
     _launch("compose", shape, shape.n_chunks - 1, *arguments, REVERSED=is_reversed)
+    # The maps of the chunks are themselves a recurrence of n_chunks − 1 steps, which one program per word and head
+    # runs.
     whole = shape._replace(length=shape.n_chunks - 1, size=shape.n_chunks - 1, n_chunks=1)
     _launch("forward", whole, 1, None, products, offsets, start, start, ends, *whole.sizes)
     return ends
@@ -219,10 +227,13 @@ def _collected(tokens: Tensor, g: Tensor, x0: Tensor, x: Tensor, n_rows: int) ->
     batch, length, heads, b = x.shape
     if not x.numel():
         return g.new_zeros(n_rows, heads, b, b), g.new_zeros(n_rows, heads, b)
+    # A stable sort keeps the steps of a row in order, so that the sum, and its rounding, is the same in every run.
     rows, order = tokens.flatten().sort(stable=True)
     bounds = torch.searchsorted(rows, torch.arange(n_rows + 1, device=rows.device))
+    # Enough programs to fill the device, but at least about _SHARE steps for each on average.
     n_shares = max(1, min(-(-_FULL // (n_rows * heads)), batch * length // (n_rows * _SHARE)))
     dA, dv = (torch.empty(n_shares, n_rows, heads, *each, dtype=g.dtype, device=g.device) for each in ((b, b), (b,)))
+    # `_launch` takes the grid from `batch`, which is the number of rows of the table here.
     shape = _Shape(n_rows, length, heads, b, length, 1, g.dtype)
     _launch("collect", shape, n_shares, order, bounds, g, x0, x, dA, dv, length, heads, n_rows, n_shares)
     return dA.sum(0), dv.sum(0)
@@ -248,6 +259,7 @@ def _kernel(name: str) -> Any:
 def _shape(x: Tensor, state: torch.dtype) -> _Shape:
     batch, length, heads, b = x.shape
     n_chunks = _n_chunks(batch, length, heads) if b <= WIDEST_SPLIT else 1
+    # Chunks of equal size, rounded up, may be fewer than n_chunks: the number is computed anew from the size.
     size = -(-length // n_chunks)
     return _Shape(batch, length, heads, b, size, -(-length // size), state)
 
@@ -258,6 +270,7 @@ def _n_chunks(batch: int, length: int, heads: int) -> int:
     >>> _n_chunks(128, 500, 8), _n_chunks(8, 4096, 8), _n_chunks(1, 65_536, 8)
     (1, 16, 128)
     """
+    # At most √T chunks: the states are carried through the chunks one after another, as through the steps of a chunk.
     fitting = min(_FULL // max(1, batch * heads), length // _SHORTEST, math.isqrt(length))
     return fitting if fitting >= _WORTH_SPLITTING else 1
 

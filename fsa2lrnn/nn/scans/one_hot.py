@@ -77,11 +77,14 @@ class _HardScan(Function):
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         index, rows, states, logits = ctx.saved_tensors
         batch, _, heads, b = dx.shape
+        # The gradient of A(a) is summed transposed, so that the entries of one column of A are neighbours in memory.
         of_columns = torch.zeros(*rows.shape, b, dtype=dx.dtype)  # (N, H, column, row)
         of_state = torch.zeros(batch, heads, b, dtype=dx.dtype)
         arrays = [tensor.numpy() for tensor in (index.contiguous(), rows, states, dx.contiguous())]
         n_threads = thread_count(dx.numel() * _PASSES)
         results = of_columns.numpy(), of_state.numpy()
+        # Threads divide the heads, not the words: all words add to the same table, and heads do not share an entry of
+        # it.
         at_once([partial(_backward, *arrays, *results, *part) for part in cuts(heads, n_threads)], n_threads)
         of_logits = _through_softmax(logits, of_columns.mT, ctx.temperature) if ctx.needs_input_grad[1] else None
         return None, of_logits, of_state, None
@@ -89,6 +92,7 @@ class _HardScan(Function):
 
 def _through_softmax(logits: Tensor, gradient: Tensor, temperature: float) -> Tensor:
     p = (logits / temperature).softmax(-2)
+    # The Jacobian of a softmax over rows, p_i (δ_ij − p_j) / temperature, is applied without forming it.
     weighted = p * gradient
     return weighted.addcmul_(p, weighted.sum(-2, keepdim=True), value=-1).div_(temperature)
 
@@ -102,6 +106,7 @@ def _forward(index, rows, states, x, first, last):
         for h in range(heads):
             q = states[i, 0, h]
             for k in range(length):
+                # `rows[a, h, j]` is the row of the 1 in column j of A(a): the next state after j.
                 q = rows[index[i, k], h, q]
                 states[i, k + 1, h] = q
                 x[i, k, h, q] = 1
@@ -117,12 +122,18 @@ def _backward(index, rows, states, dx, of_columns, of_state, first, last):
         for i in range(batch):
             g[:] = 0
             for k in range(length - 1, -1, -1):
+                # Offsets into the flat arrays: the map of this letter and head, and the gradient of this step's
+                # state.
                 map_at, dx_at = (index[i, k] * heads + h) * b, ((i * length + k) * heads + h) * b
+                # Only the column of the state before the letter had an effect on x_k, so only this column gets a
+                # gradient.
                 column_at = (map_at + states[i, k, h]) * b
                 for j in range(b):
                     y = g[j] + flat_dx[dx_at + j]
                     after[j] = y
                     flat_columns[column_at + j] += y
                 for j in range(b):
+                    # A_kᵀ g has at j the entry of g at the row to which column j leads: a lookup instead of a
+                    # product.
                     g[j] = after[flat_rows[map_at + j]]
             of_state[i, h] = g

@@ -58,8 +58,11 @@ def forward(
     i = tl.arange(0, P)
     inside = i < b
     tile = inside[:, None] & inside[None, :]
+    # Offsets of the entries of a block: row by row, and with the axes of the tile exchanged.
     straight, turned = i[:, None] * b + i[None, :], i[None, :] * b + i[:, None]
+    # `ends` has n_chunks − 1 places per word: place c − 1 holds the start of chunk c.
     before = (n * (n_chunks - 1) + chunk - 1) * H + h
+    # Exactly one of the two loads is unmasked, and the other gives zeros.
     state = tl.load(x0 + (n * H + h) * b + i, mask=_entries(i, b, chunk == 0), other=0.0).to(STATE)
     state += tl.load(ends + before * b + i, mask=_entries(i, b, chunk > 0), other=0.0).to(STATE)
     for step in tl.range(0, last - first, 2, num_stages=STAGES):
@@ -68,12 +71,15 @@ def forward(
         row = _row(tokens, n * T + t, t < last) * H + h
         A_k = tl.load(A + row * b * b + straight, mask=tile, other=0.0).to(STATE)
         v_k = tl.load(v + row * b + i, mask=inside, other=0.0).to(STATE)
+        # x lies along axis 1 of the tile; the sum leaves the new state along axis 0.
         half_way = tl.sum(A_k * state[None, :], 1) + v_k
         tl.store(x + ((n * T + t) * H + h) * b + i, half_way, mask=inside)
         t = first + step + 1
         row = _row(tokens, n * T + t, t < last) * H + h
         A_k = tl.load(A + row * b * b + turned, mask=_tile(i, b, t < last), other=0.0).to(STATE)
         v_k = tl.load(v + row * b + i, mask=_entries(i, b, t < last), other=0.0).to(STATE)
+        # The transposed tile takes the state along axis 0 and returns it along axis 1, where the next iteration
+        # expects it.
         state = tl.sum(A_k * half_way[:, None], 0) + v_k
         tl.store(x + ((n * T + t) * H + h) * b + i, state, mask=_entries(i, b, t < last))
 
@@ -98,6 +104,7 @@ def backward(
     start = tl.load(x0 + (n * H + h) * b + i, mask=inside, other=0.0).to(STATE)
     after = (n * (n_chunks - 1) + chunk - 1) * H + h
     carried = tl.load(ends + after * b + i, mask=_entries(i, b, chunk > 0), other=0.0).to(STATE)
+    # Defined before the loop because a kernel's variables must exist on every path to the last line.
     half_way = carried
     for step in tl.range(0, last - first, 2, num_stages=STAGES):
         # As in `forward`, the first of two steps reads A_k straight and the second transposed.
@@ -123,6 +130,8 @@ def backward(
             tl.store(dA + place * b * b + turned, x_k[:, None] * g_k[None, :], mask=_tile(i, b, t >= first))
         A_k = tl.load(A + row * b * b + turned, mask=_tile(i, b, t >= first), other=0.0).to(STATE)
         carried = tl.sum(A_k * g_k[None, :], 1)
+    # After an odd number of steps the gradient of x_0 is the result of a first step; the masked second one gave
+    # zeros.
     is_odd = (last - first) % 2 == 1
     tl.store(dx0 + (n * H + h) * b + i, tl.where(is_odd, half_way, carried), mask=_entries(i, b, first == 0))
 
@@ -155,6 +164,8 @@ def compose(
         row = _row(tokens, n * T + t, t < last) * H + h
         A_k = tl.load(A + row * b * b + entry, mask=tile, other=0.0).to(STATE)
         if REVERSED:
+            # The gradient of x_k is added before the transposed transition is applied; in the forward direction v_k
+            # comes after it.
             q += tl.load(u + ((n * T + t) * H + h) * b + i, mask=inside, other=0.0).to(STATE)
             q = tl.sum(A_k * q[None, :], 1)
         else:
@@ -179,6 +190,7 @@ def collect(
     i = tl.arange(0, P)
     inside = i < b
     tile = inside[:, None] & inside[None, :]
+    # Share s sums every n_shares-th step of the row, beginning with step s.
     first, last = tl.load(bounds + r) + share, tl.load(bounds + r + 1)
     sum_A, sum_v = tl.zeros([P, P], STATE), tl.zeros([P], STATE)
     for step in tl.range(0, tl.maximum(last - first, 0), n_shares, num_stages=STAGES):

@@ -1,17 +1,20 @@
 """Canaries: what they detect, proved and injected into a real model's caches; the driver, and its explanations."""
 
 import json
+import subprocess
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from xml.etree import ElementTree
 
 import pytest
 import torch
 
-from fsa2lrnn.canary.faults import PARTS, Moment, compare, detection, faults, named
+from fsa2lrnn.canary.driver import PATTERNS
+from fsa2lrnn.canary.faults import PARTS, Moment, compare, detection, faults, named, tokens_of
 from fsa2lrnn.canary.machines import LayerState, exchange, held, long_cycle, recency, words
 from fsa2lrnn.canary.model import plan_of, record
-from fsa2lrnn.canary.report import CanaryReport, canary_of, chosen, read_record, report
+from fsa2lrnn.canary.report import CanaryReport, canary_of, check_elsewhere, check_model, chosen, read_record, report
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.export import target
 from fsa2lrnn.optional import is_installed
@@ -165,6 +168,86 @@ def test_faults_injected_into_a_models_cache_are_seen_and_explained(tracking):
     assert n_explained >= 0.8 * n_shown, f"{n_explained} of {n_shown}"
 
 
+def outputs_with(canary, fault, *, every=0, **given):
+    """Return a run whose state is changed by a fault after letter N, and after each `every`-th letter after it."""
+    word = words(canary, 1, N + FURTHER)[0]
+    past = [canary.start, *canary.run(canary.start, word[:N])]
+    outputs, token = [], tokens_of(canary)
+    for t in range(N, len(word)):
+        if t == N or (every and (t - N) % every == 0):
+            past[-1] = named(Moment(canary, past, word, **given), fault)
+        past.append(canary.step(past[-1], word[t]))
+        outputs.append(token(past[-1]))
+    return {"name": "", "word": word, "first": N, "outputs": outputs, "events": list(range(N, len(word))), **given}
+
+
+@pytest.mark.parametrize(
+    ("fault", "every", "when"),
+    [
+        ("the last 1 letters had not been read (recurrent states only)", 0, "after letter 30"),
+        ("the last 1 letters had not been read (recurrent states only)", 1, "at every border from letter 30 on"),
+        ("the last 1 letters had not been read (recurrent states only)", 2, "at every second border from letter 30 on"),
+        ("the last letter of other sequence 0 had been read as well", 1, "at every border from letter 30 on"),
+        ("the state were that of other sequence 0 (recurrent states only)", 0, "after letter 30"),
+    ],
+)
+def test_a_fault_that_goes_on_is_explained(fault, every, when):
+    canary = recency()
+    seen = compare(canary, outputs_with(canary, fault, every=every, others=[words(canary, 3, N + FURTHER)[2]]))
+    assert (seen.fault, seen.explanation) == (fault, f"as if, {when}, {fault}")
+
+
+def test_the_fault_that_explains_most_runs_is_reported():
+    canary = recency()
+    names = ("the state were zero", *(f"the last {n} letters had not been read" for n in (3, 5)))
+    zero, stale, staler = (outputs_with(canary, name) for name in names)
+    done = {"pattern": "batch", "status": "ran", "message": "", "seconds": 0.1}
+    found = report(canary, [done | {"runs": [zero, stale, staler]}], {})
+    assert found.explanations["batch"] == "as if, after letter 30, the last 3 letters had not been read"
+    assert found.rows()[0][2].endswith(found.explanations["batch"])
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    (tmp_path / "canary.json").write_text(json.dumps(record(recency(), "qwen3-next", "float32", False)))
+    return tmp_path
+
+
+def test_a_site_without_transformers_is_refused(recorded):
+    with pytest.raises(CheckpointError, match="holds no transformers: `pip install --no-deps --target"):
+        check_elsewhere(recorded, recorded)
+
+
+def test_a_process_that_ends_early_is_no_exact_run(recorded, monkeypatch):
+    (recorded / "transformers").mkdir()
+    lines = '{"versions": {}}\n{"pattern": "whole", "status": "ran", "message": "", "runs": [], "seconds": 0.1}\n'
+    ended = subprocess.CompletedProcess([], -9, lines, "Killed")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: ended)
+    assert check_elsewhere(recorded, recorded, "whole").exact == ("whole",)
+    with pytest.raises(CheckpointError, match=r"pattern batch ends the process .*exit code -9: Killed"):
+        check_elsewhere(recorded, recorded, "whole,batch")
+
+
+@needs_transformers
+def test_a_folder_without_weights_is_refused_without_noise(recorded, capfd):
+    with pytest.raises(CheckpointError, match="does not load with transformers"):
+        check_model(recorded)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_no_folder_of_a_canary_names_the_remedy(tmp_path):
+    with pytest.raises(CheckpointError, match=r"holds no canary\.json: make a canary by `fsa2lrnn canary make"):
+        check_model(tmp_path)
+    (tmp_path / "canary.json").write_text("{")
+    with pytest.raises(CheckpointError, match="make it again"):
+        check_model(tmp_path)
+
+
+def test_the_junit_report_is_xml_whatever_the_stack_says():
+    done = [{"pattern": "whole", "status": "refused", "message": "a\x1b[1m\x00", "runs": [], "seconds": 0.1}]
+    assert ElementTree.fromstring(report(recency(), done, {}).to_junit())[0][0].get("message") == "a [1m "
+
+
 @needs_transformers
 def test_the_driver_finds_the_faults_of_a_patched_stack(tracking, monkeypatch):
     from fsa2lrnn.canary import driver
@@ -191,10 +274,10 @@ def test_the_driver_finds_the_faults_of_a_patched_stack(tracking, monkeypatch):
 
 
 def test_patterns_are_chosen_by_name():
-    assert "generate" not in chosen("all", generates=False)
-    assert chosen("whole,generate", generates=False) == ["whole", "generate"]
+    assert "generate" not in chosen("all", PATTERNS, generates=False)
+    assert chosen("whole, generate,whole", PATTERNS, generates=False) == ["whole", "generate"]
     with pytest.raises(UnsupportedFormat, match="'holes' is not known: choose among whole"):
-        chosen("holes", generates=False)
+        chosen("holes", PATTERNS)
 
 
 def test_a_stack_that_refuses_is_not_wrong():

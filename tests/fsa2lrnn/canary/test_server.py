@@ -10,7 +10,7 @@ import pytest
 
 from fsa2lrnn.canary.machines import exchange, held, long_cycle, words
 from fsa2lrnn.canary.model import record
-from fsa2lrnn.canary.server import PATTERNS, check_server
+from fsa2lrnn.canary.server import PATTERNS, Server, check_server
 from fsa2lrnn.errors import UnsupportedFormat
 
 CANARY = exchange(3)
@@ -96,9 +96,20 @@ def test_prompts_that_lose_their_first_letters_are_seen(folder):
         assert check_server(folder, url, "long").wrong == ("long",)
 
 
+def test_an_answer_that_ends_early_is_refused(folder, monkeypatch):
+    body = Server._body
+    with served() as url:
+        monkeypatch.setattr(Server, "_body", lambda self, prompt, n, **more: body(self, prompt, min(n, 50), **more))
+        report = check_server(folder, url, "one-by-one,streaming")
+    assert (report.exact, report.refused) == ((), ("one-by-one", "streaming"))
+    assert "the answer ends after 50 of 200 letters" in report.messages["streaming"]
+
+
 def test_what_is_no_server_or_no_canary_for_one_is_refused(folder):
     with pytest.raises(UnsupportedFormat, match="does not answer"):
         check_server(folder, "http://127.0.0.1:9/v1")
+    with pytest.raises(UnsupportedFormat, match=r"nonnumeric port: 'x'.*: give its"):
+        check_server(folder, "http://127.0.0.1:x/v1")
     with served() as url, pytest.raises(UnsupportedFormat, match="'all-of-it' is not known"):
         check_server(folder, url, "all-of-it")
     (folder / "canary.json").write_text(json.dumps(record(exchange(3), "olmo-hybrid", "float32", False)))

@@ -72,6 +72,7 @@ def counted(u):
 
 ShiftedV, SlightlyScaledA = scaled("ShiftedV", 1, 0.5), scaled("SlightlyScaledA", 1.001, 0)
 # Subtracts the mean of the word, later inputs included.
+NotANumber = variant("NotANumber", after=lambda _u, y, x, _method: (y * torch.nan, x * torch.nan))
 Centred = variant("Centred", lambda _, u, x: (u - u.mean(1, keepdim=True) if u.shape[1] else u, x))
 BatchNormed = variant("BatchNormed", lambda _, u, x: (u - u.mean(0, keepdim=True), x))
 Random = variant("Random", lambda _, u, x: (u + torch.randn_like(u), x))

@@ -126,3 +126,13 @@ def test_an_error_on_short_words_is_the_layers_fault():
 
     with pytest.raises(UnsupportedFormat, match="one letter at a time"):
         check_layers(model_of(broken("OneLetter", forward=forward)))
+
+
+@pytest.mark.parametrize("name", ["kda", "gdn2", "rwkv7", "gated_deltanet"])
+def test_a_decay_that_is_no_number_gives_outputs_that_are_none(name):
+    """A diverged model is told from an error of the program."""
+    config = layer_named(name).Config.of_shape(Shape(1, 4), {"reads": "gated"})
+    model = LRNN(LRNNConfig("ab", (0, 1), (config,), normalisation="none"))
+    with torch.no_grad():
+        model.embedding.get_parameter("weight").fill_(torch.nan)
+        assert model(torch.zeros(1, 20, dtype=torch.int64)).isnan().all()

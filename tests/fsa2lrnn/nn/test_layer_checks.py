@@ -45,6 +45,7 @@ MUTANTS = {
     "OtherStateOfStep": "`step` computes other than `forward`",
     "OtherOutputs": "`outputs` are other than those of `forward`",
     "OtherMethod": "`forward` computes otherwise by method 'pscan'",
+    "NotANumber": "`forward` returns NaN, where `tables` and the state are finite",
     "Centred": "`forward` is not causal, outputs depend on later inputs: declare is_causal = False",
     "Positional": "`forward` reads a word in two pieces, the state carried on, otherwise than whole",
     "Random": "`forward` is random: it gives other outputs for the same inputs",
