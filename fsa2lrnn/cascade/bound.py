@@ -59,6 +59,7 @@ def prime_bound(machine: MooreMachine, max_sets: int = MAX_SETS) -> Bound:
     prime, image_size = 1, 1
     for root in images.roots():
         size = len(images.members(root))
+        # Roots come in decreasing size, and no permutation group of m points has an order divisible by a prime above m.
         if _largest_prime(factorial(size), size) <= prime:
             break
         permutations, _ = images.generators(root)

@@ -158,6 +158,7 @@ class Cascade(Brief):
         needed = list(range(len(self.components)))
         for i in range(len(self.components)):
             fewer = [j for j in needed if j != i]
+            # Components are removed greedily, so the result is minimal, though not always smallest.
             if tells(self.states[:, fewer], output):
                 needed = fewer
         return tuple(needed)
@@ -220,6 +221,7 @@ class Cascade(Brief):
         columns: list[np.ndarray] = []
         frontier = states[0]
         while len(frontier):
+            # Joint states are numbered in breadth-first order, so those of the frontier are the last ones numbered.
             before, targets = len(number), np.empty((len(frontier), len(self.machine.alphabet)), np.int64)
             first = before - len(frontier)
             new: list[np.ndarray] = []
@@ -245,6 +247,7 @@ class Cascade(Brief):
     def _step(self, rows: list[_Rows], states: np.ndarray, a: int) -> np.ndarray:
         after = np.empty_like(states)
         for i, component in enumerate(self.components):
+            # Components come after those that they read, so the entries of `after` that are read are already filled.
             selected = rows[i].find(a, after if self.reads_now else states)
             if (selected < 0).any():
                 n = int(np.argmax(selected < 0))
@@ -272,6 +275,7 @@ def tells(states: np.ndarray, what: np.ndarray) -> bool:
 class _Rows:
     def __init__(self, component: Component, sizes: tuple[int, ...]) -> None:
         self.reads = list(component.reads)
+        # A key (letter, states read) becomes one number in mixed radix, the letter as its highest digit.
         self.radix = [1]
         for j in reversed(self.reads):
             self.radix.append(self.radix[-1] * sizes[j])
@@ -286,6 +290,7 @@ class _Rows:
 
     def find(self, a: int, states: np.ndarray) -> np.ndarray:
         """Return the number of the map that each joint state selects, or −1 for none: (N, C) -> (N,)."""
+        # The codes are sorted: a binary search finds the map, and a different code at its place means that none exists.
         code = states[:, self.reads] @ np.array(self.radix[1:], np.int64) + a * self.radix[0]
         place = np.minimum(np.searchsorted(self.codes, code), len(self.codes) - 1)
         return np.where(self.codes[place] == code, self.order[place], -1)

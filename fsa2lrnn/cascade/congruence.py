@@ -74,6 +74,7 @@ class Lattice:
     def __post_init__(self) -> None:
         rows = self.partitions
         n = rows.shape[1]
+        # A new block may only take the next free number: each entry is at most one above the largest entry before it.
         reached = np.maximum.accumulate(rows, axis=1)
         if rows.min() < 0 or rows[:, 0].any() or (rows[:, 1:] > reached[:, :-1] + 1).any():
             raise InvalidMachine(
@@ -122,6 +123,7 @@ def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
     limit = min(limit, room)
     joined, all_joined = partition_kernels.joins(principal, source, limit - 1, _MAX_STEPS)
     n_pairs = n * (n - 1) // 2
+    # Every congruence is the join of the principal congruences of the pairs that it merges.
     if all_joined and all_tried and len(pairs) == n_pairs:
         rows = np.concatenate([joined, ends[1:]])
         method = f"all {len(rows):,} congruences, joins of {len(principal):,} principal ones"
@@ -150,6 +152,7 @@ def _pairs(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if k * n * (n - 1) // 2 <= _MAX_EDGES:
         graph = partition_kernels.pair_graph(maps)
         return np.stack(np.triu_indices(n, 1), axis=1), graph, components(graph)
+    # A pair (p, q) has the code p·n + q, so the codes below n are the pairs with state 0.
     codes = fresh = np.arange(1, min(n, _SAMPLE + 1), dtype=np.int64)
     while len(fresh) and len(codes) < _SAMPLE:
         images = np.sort(np.stack([maps[:, fresh // n], maps[:, fresh % n]]), axis=0)
@@ -162,6 +165,8 @@ def _pairs(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _merging(maps: np.ndarray) -> np.ndarray:
     rows = [np.arange(maps.shape[1], dtype=np.int64)]
+    # Row k merges the states that all words of k letters merge; once a row is equal to the one before, all later ones
+    # are.
     while len(rows) == 1 or rows[-1].max() < rows[-2].max():
         _, number = np.unique(rows[-1][maps], axis=1, return_inverse=True)
         rows.append(canonical(number.ravel()))
@@ -180,6 +185,7 @@ def block_sizes(rows: np.ndarray) -> np.ndarray:
 
 
 def _coarse_first(rows: np.ndarray) -> np.ndarray:
+    # Big-endian keys compare as bytes in the order of their numbers: number of blocks, sizes, then the labels.
     sizes = -np.sort(-block_sizes(rows), axis=1)
     keys = np.concatenate([rows.max(axis=1)[:, None], sizes, rows], axis=1).astype(">u4")
     return np.array(sorted(range(len(rows)), key=lambda i: keys[i].tobytes()), np.int64)

@@ -95,6 +95,7 @@ def assemble(machine: MooreMachine, cover: Cover, reads_now: bool = False) -> Ca
         cascades.append(_built(machine, cover, reads_now))
     if not cascades or len(cascades[0].states) > len(cover.image):
         # A component may need to read less if free coordinates have a value; else its maps are correct for all values.
+        # Fixing free values at 0 is one filling of every state, so T11 (a) still applies.
         cascades.append(_built(machine, cover.pinned(), reads_now))
     return min(cascades, key=_size)
 
@@ -160,14 +161,17 @@ def _table(cover: Cover, moves: np.ndarray, reads: list[int], i: int, size: int)
     """Return the maps that the moves require if only `reads` are read, or None if two moves contradict each other."""
     check_current("searching for a cascade")
     sizes = cover.sizes
+    # The columns are the letter, the coordinates read, the own value before and the own value after.
     rows, _ = distinct_rows(moves[:, [0, *(1 + j for j in reads), -2, -1]])
     for column, j in enumerate([*reads, i], start=1):
         rows = _expand(rows, column, sizes[j])
     keys, row = distinct_rows(rows[:, :-2])
     maps = np.full((len(keys), size), FREE)
+    # Where the next value is free, any map will do (C1); all other rows prescribe one entry of a map.
     required = rows[:, -1] != FREE
     row, old, new = row[required], rows[required, -2], rows[required, -1]
     maps[row, old] = new
+    # Of two rows that prescribe the same entry the last was written: the comparison shows whether they agree.
     return _CoordinateTable(keys, maps) if (maps[row, old] == new).all() else None
 
 
@@ -194,6 +198,7 @@ def _virtues(maps: np.ndarray) -> tuple[bool, ...]:
     required = maps != FREE
     states = np.arange(len(maps.T))
     identity = np.all(~required | (maps == states), axis=1)
+    # A partial map extends to a constant iff all required entries are equal, hence equal to their maximum.
     top = np.max(np.where(required, maps, -2), axis=1)
     constant = np.all(~required | (maps == top[:, None]), axis=1)
     ordered = np.sort(np.where(required, maps, -2 - states), axis=1)
@@ -206,6 +211,7 @@ def _complete(maps: np.ndarray) -> np.ndarray:
     diagonal, permutations, _ = _virtues(maps)
     pool: Counter[tuple[int, ...]] = Counter()
     done = np.empty_like(maps)
+    # Maps with the fewest free entries come first, as they leave the least choice; later ones can reuse them.
     for r in np.argsort((maps == FREE).sum(1), kind="stable"):
         total = _completed(maps[r], pool, diagonal and maps.shape[1] > 2, permutations)
         pool[total] += 1

@@ -137,6 +137,8 @@ class CascadeSearch:
             if isinstance(cascade, str):
                 candidates.append(CascadeCandidate(how, None, cascade))
                 continue
+            # Counting the units builds all gates; without them the cost is a lower bound, which may exclude a cascade
+            # at once.
             least = Cost.of(cascade.block_sizes, units=0)
             limits = [*([best[0].total] if best else []), *([below] if below is not None else [])]
             if limits and least.total >= min(limits):
@@ -242,6 +244,7 @@ def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[
     """
     seen: set[bytes] = set()
     for how, layers in _layerings(machine, largest):
+        # The gauge matters without token shift, as it changes which local maps are equal, and so the fibres of T18.
         for order in (0,) if token_shift else (0, 1, -1):
             values, levels = congruence_coordinates(machine.delta, layers, order)
             key = np.vstack([values, levels]).tobytes()
@@ -298,6 +301,7 @@ def _all_letters(cascade: Cascade, machine: MooreMachine, kind: np.ndarray) -> C
         return cascade
     components: list[Component] = []
     for component in cascade.components:
+        # Each letter gets a copy of the keys of its class, with its own number in column 0.
         rows = [np.flatnonzero(component.keys[:, 0] == k) for k in kind]
         keys = np.concatenate([component.keys[r] for r in rows])
         keys[:, 0] = np.repeat(np.arange(len(kind)), [len(r) for r in rows])
@@ -336,6 +340,8 @@ def congruence_coordinates(
     context = np.zeros(maps.shape[1], np.int64)
     columns, levels = list[np.ndarray](), list[int]()
     for level, layer in enumerate(layers):
+        # Letters that merge blocks of the lower layers, so that the old state of these cannot be inferred from the new
+        # one.
         first = _forgetful(maps, context)[::order] if order else ()
         for congruence in layer:
             columns.append(labels(maps, context, congruence, first))
@@ -368,9 +374,11 @@ def _split(cascade: Cascade, i: int, largest: int) -> Cover:
         values, levels = congruence_coordinates(maps, layers)
         states, delta = reachable_table(maps, component.start)
         return Cover(delta, states, values[states], levels)
+    # Holonomy does not split permutations and constants: their only image sets are the whole set and the singletons.
     if component.kind == "general":
         return holonomy(maps, component.start, max_chains=MAX_CHAINS)
     try:
+        # T16: acting on itself from the left, the group has a congruence per subgroup, even if the component has none.
         elements, left = regular(maps, GROUP_ORDER)
     except BudgetExceeded as error:
         raise NotExpressible(

@@ -41,6 +41,7 @@ def regular(maps: np.ndarray, limit: int = MAX_ORDER) -> tuple[np.ndarray, np.nd
     """
     identity = np.arange(maps.shape[1], dtype=np.uint32)
     acting = maps.astype(np.uint32)
+    # A constant leaves g unchanged, so it acts on the group as the identity.
     acting[~_permutes(maps)] = identity
     elements, _, _, right, whole = map_kernels.generate(acting, identity, False, limit)
     if not whole:
@@ -76,6 +77,7 @@ def group_cover(
     _check_distinct(coordinates)
     maps, permutes = maps.astype(np.int64), _permutes(maps)
     number = {element.tobytes(): i for i, element in enumerate(elements)}
+    # The argsort of a permutation is its inverse: `back[g, y]` is g⁻¹·y.
     back = np.argsort(elements, axis=1)
 
     def step(state: tuple[int, int]) -> Iterator[tuple[int, int]]:
@@ -91,6 +93,7 @@ def group_cover(
         np.column_stack([coordinates[g], np.unique(x, return_inverse=True)[1].reshape(-1)]),
         (*levels, max(levels, default=-1) + 1),
     )
+    # Without constants x never moves, and its coordinate is superfluous.
     if (x != start).any():
         return cover
     return Cover(delta, cover.image, cover.values[:, :-1], cover.levels[:-1])

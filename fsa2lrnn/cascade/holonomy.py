@@ -52,6 +52,7 @@ def holonomy(maps: np.ndarray, start: int, max_sets: int = MAX_SETS, max_chains:
     tiling = _Tiling.of(maps, max_sets)
     chains, delta = _explore(tiling, _chain(tiling, start), len(maps), max_chains)
     image = tiling.ends(chains)
+    # Any chain that ends in the start state may be the start; one from which fewest chains can be reached is taken.
     component, candidates = map_kernels.components(delta.T.copy()), np.flatnonzero(image == start)
     order, delta = reachable_table(delta, int(candidates[component[candidates].argmin()]))
     cover = Cover(delta, image[order], _renumbered(chains[order]), tuple(range(chains.shape[1])))
@@ -79,6 +80,7 @@ class _Tiling:
     @classmethod
     def of(cls, maps: np.ndarray, max_sets: int) -> _Tiling:
         sets, graph = _image_sets(maps, max_sets)
+        # Sets in one strongly connected component of the graph are equivalent: words lead each onto the other.
         component = map_kernels.components(graph)
         size = sets.sum(axis=1)
         height = np.zeros(len(sets), np.int64)
@@ -91,6 +93,7 @@ class _Tiling:
                 tiles[root] = _maximal_subsets(sets, size, root)
                 _carry(tiles, graph, component, root)
                 below = np.concatenate([graph[members].reshape(-1), tiles[root]])
+                # By the lemma before T15, sets that are not equivalent to R and lie below it have smaller heights.
                 height[members] = 1 + height[below[component[below] != component[root]]].max()
         width = max(1, *map(len, tiles))
         padded = [[*row, *[-1] * (width - len(row))] for row in tiles]
@@ -106,9 +109,12 @@ class _Tiling:
         after = np.full_like(chains, FREE)
         old, new = np.zeros(len(chains), np.int64), np.zeros(len(chains), np.int64)  # the sets P and R
         for level in range(self.levels):
+            # Level l is the height `levels` − l; R stays where it is if its own height is lower, and its coordinate is
+            # free.
             here = self.height[new] == self.levels - level
             codes, which = np.unique(old[here] * len(self.sets) + new[here], return_inverse=True)
             if len(codes):
+                # Chains with the same P and R share one move, so each pair of sets is computed once.
                 moves = np.stack([self._move(*divmod(int(code), len(self.sets)), a) for code in codes])
                 # If the old coordinate is free, the move is a reset, so that any name gives the right result.
                 after[here, level] = moves[which.reshape(-1), np.maximum(chains[here, level], 0)]
@@ -138,6 +144,8 @@ class _Tiling:
         """
         key = old, new, a
         if key not in self.moves:
+            # T15: P·a = R makes the letter a permutation of tiles, by the lemma; otherwise P·a lies inside one tile of
+            # R.
             target = int(self.graph[old, a])
             if target == new:
                 name = {tile: y for y, tile in enumerate(self.tiles[new].tolist())}
@@ -172,6 +180,7 @@ def _image_sets(maps: np.ndarray, cap: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _maximal_subsets(sets: np.ndarray, size: np.ndarray, root: int) -> list[int]:
     inside = np.flatnonzero((sets <= sets[root]).all(axis=1) & (size < size[root]))
+    # The largest set left is maximal, and whatever it contains is not.
     inside = inside[np.argsort(-size[inside], kind="stable")]
     tiles: list[int] = []
     while len(inside):
@@ -185,6 +194,7 @@ def _carry(tiles: list[list[int]], graph: np.ndarray, component: np.ndarray, roo
     for i in queue:
         for a, j in enumerate(graph[i].tolist()):
             if component[j] == component[root] and not tiles[j]:
+                # A letter of the spanning tree maps tiles to tiles and keeps their names.
                 tiles[j] = graph[tiles[i], a].tolist()
                 queue.append(j)
 

@@ -115,6 +115,8 @@ class _Component:
             other = self.inside(target)
             turned = self.images[a, other]
             if images[here[0]] in other and self.kind[a, target] == partition_kernels.INJECTIVE and turned[0] in other:
+                # The letter maps the blocks inside the target onto blocks of the same target, a permutation, which is
+                # undone first.
                 back = dict(zip(turned.tolist(), other.tolist(), strict=True))
                 images[here] = [back[x] for x in images[here].tolist()]
         return partition_kernels.identified(classes, self.block, self.first, images[None], kind[None])
@@ -137,6 +139,7 @@ def _coloured(component: _Component, classes: np.ndarray) -> _Colouring:
     The colouring is greedy (DSATUR). Connected components of the graph of clashes are the islands: colours of different
     islands can be permuted independently, which `_aligned` uses.
     """
+    # Vertices are classes of blocks; two classes that occur in one block of the context need different labels.
     clashes: nx.Graph[int] = nx.Graph()
     for b in np.flatnonzero(component.sizes > 1).tolist():
         inside = classes[component.inside(b)].tolist()
@@ -172,6 +175,8 @@ def _gauge(component: _Component, first: Sequence[int]) -> np.ndarray:
         if b is not None and a not in refused:
             continue
         merged, apart = component.identified(classes, a) if b is None else component.aligned(classes, a, b)
+        # A letter is accepted if its identities merge no two blocks inside one context block and `width` labels still
+        # suffice.
         if apart and not (uneven and _coloured(component, merged).colour.max() >= width):
             classes = merged
         elif b is None:
@@ -206,6 +211,7 @@ def _aligned(
         while True:
             edges = [(x, y) for x, y in edges if int(island[x[0]]) not in turn or int(island[y[0]]) not in turn]
             here = ((x, y) if int(island[x[0]]) in turn else (y, x) for x, y in edges)
+            # An edge with exactly one island placed determines the permutation of the other one.
             placed, new = next(((x, y) for x, y in here if int(island[x[0]]) in turn), (None, None))
             if placed is None or new is None:
                 break

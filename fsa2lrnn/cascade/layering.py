@@ -62,6 +62,7 @@ def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[i
     while context.max() + 1 < len(context):
         choices = _choices(maps, context, lattice)
         bound = first[len(layers)] if len(layers) < len(first) else largest
+        # T13: all congruences of small size may enter the layer together, and a subset with the same meet is as good.
         small = [choice for choice in choices if choice.size <= bound]
         small = small or [choice for choice in choices if choice.size <= largest]
         taken = _few(context, small) if small else [min(choices, key=lambda choice: choice.index)]
@@ -91,6 +92,7 @@ def thin(maps: np.ndarray, lattice: Lattice, layers: Layers, largest: int) -> La
         if not small:
             return layers
         greedy = _covering(context, _meet(context, small), small)
+        # A finer context never needs more layers (T12), so that bisection finds the shortest prefix that suffices.
         low, high = 1, len(greedy)
         while low < high:
             middle = (low + high) // 2
@@ -117,6 +119,7 @@ def _choices(maps: np.ndarray, context: np.ndarray, lattice: Lattice) -> list[_C
     """
     finer, blocks, indices = partition_kernels.meets(context, lattice.partitions)
     seen: dict[bytes, int] = {}
+    # Only congruences that refine the context gain something, and those with the same refinement are interchangeable.
     for i in np.flatnonzero(blocks > context.max() + 1).tolist():
         seen.setdefault(finer[i].tobytes(), i)
     choices: list[_Choice] = []
@@ -136,6 +139,7 @@ def _by_gain(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
     taken = _covering(context, _meet(context, choices), choices)
     for choice in sorted(taken, key=lambda choice: -choice.price):
         rest = [other for other in taken if other is not choice]
+        # A choice without which the meet has as many blocks is redundant.
         if _meet(context, rest).max() == _meet(context, taken).max():
             taken = rest
     return taken
@@ -148,6 +152,7 @@ def _by_price(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
     """
     price = attrgetter("price")
     levels = [list(level) for _, level in groupby(sorted(choices, key=price), key=price)]
+    # `cheaper[i]` is the meet of the context with all choices of the i lowest prices.
     cheaper = [context]
     for level in levels:
         cheaper.append(_meet(cheaper[-1], level))
@@ -165,6 +170,7 @@ def _covering(context: np.ndarray, goal: np.ndarray, choices: list[_Choice]) -> 
     taken: list[_Choice] = []
     while context.max() < goal.max():
         rows, blocks, _ = partition_kernels.meets(context, finer)
+        # Among the choices that leave most blocks, only those of the lowest price remain.
         dear = np.where(blocks == blocks.max(), prices, prices.max() + 1)
         equals = np.flatnonzero(dear == dear.min())
         best = int(equals[np.argmin((block_sizes(rows[equals]) ** 2).sum(axis=1))])  # fewest pairs of states together

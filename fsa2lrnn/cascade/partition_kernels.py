@@ -33,6 +33,7 @@ def close(maps: np.ndarray, start: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """
     k, n = maps.shape
     parent, head, stack = np.empty(n, np.int64), np.full(n, -1), np.empty((n, 2), np.int64)
+    # `head[b]` is the first state of block b of `start`, the root of the block; merged pairs wait on the stack.
     blocks, top = 0, 0
     for s in range(n):
         if head[start[s]] < 0:
@@ -45,6 +46,7 @@ def close(maps: np.ndarray, start: np.ndarray, pairs: np.ndarray) -> np.ndarray:
             parent[max(p, q)] = min(p, q)
             stack[top] = pairs[i]
             top, blocks = top + 1, blocks - 1
+    # Each merge lowers the number of blocks, so that at most n − 1 pairs are ever on the stack.
     while top and blocks > 1:
         top -= 1
         left, right = stack[top]
@@ -101,6 +103,8 @@ def meets(context: np.ndarray, partitions: np.ndarray) -> tuple[np.ndarray, np.n
             before = blocks[i]
             for j in range(first[b], first[b + 1]):
                 c = partitions[i, order[j]]
+                # `label_of[c]` remembers the last context block in which block c occurred, so that it need not be
+                # cleared.
                 if label_of[c] != b:
                     label_of[c], number[c] = b, blocks[i]
                     blocks[i] += 1
@@ -131,6 +135,7 @@ def pair_graph(maps: np.ndarray) -> np.ndarray:
                 x, y = maps[a, p], maps[a, q]
                 if x != y:
                     low, high = min(x, y), max(x, y)
+                    # Row `low` of the upper triangle begins after low·(2n − low − 1)/2 pairs.
                     graph[i, a] = low * (2 * n - low - 1) // 2 + high - low - 1
             i += 1
     return graph
@@ -139,6 +144,7 @@ def pair_graph(maps: np.ndarray) -> np.ndarray:
 @njit(cache=True)
 def _slot(row: np.ndarray, rows: np.ndarray, hashes: np.ndarray, table: np.ndarray) -> tuple[Any, Any]:
     """Return the hash of a row, and its slot in an open-addressing table of row numbers (−1 in empty slots)."""
+    # The hash is FNV-1a; rows with equal hashes are compared entry by entry, so it need not be collision-free.
     code = np.uint64(14695981039346656037)
     for x in row:
         code = (code ^ np.uint64(x)) * np.uint64(1099511628211)
@@ -154,6 +160,7 @@ def _slot(row: np.ndarray, rows: np.ndarray, hashes: np.ndarray, table: np.ndarr
 @njit(cache=True)
 def _open_table(capacity: int) -> np.ndarray:
     size = 2
+    # A power of two, at most half full, keeps the chains of probes short.
     while size < 2 * capacity:
         size *= 2
     return np.full(size, -1)
@@ -194,6 +201,7 @@ def principals(
         if steps > budget:
             return rows[:count], source[:count], False
         row = close(maps, start, pairs[i : i + 1])
+        # `close` takes n steps and, for each of its merges, k images.
         steps += n + k * (start.max() - row.max())
         code, slot = _slot(row, rows, hashes, table)
         if table[slot] < 0:
@@ -219,6 +227,8 @@ def joins(generators: np.ndarray, pairs: np.ndarray, size: int, budget: int) -> 
     current = np.arange(n)
     while True:
         for j in range(P):
+            # A congruence that merges the pair contains the principal congruence of that pair: the join would change
+            # nothing.
             if current[pairs[j, 0]] == current[pairs[j, 1]]:
                 continue
             if steps > budget:
@@ -259,6 +269,7 @@ def separators(generators: np.ndarray, pairs: np.ndarray, chosen: np.ndarray, bu
         row = np.arange(n)
         for j in range(generators.shape[0]):
             steps += 1
+            # A generator that itself merges x and y can be part of no join that separates them.
             if row[pairs[j, 0]] != row[pairs[j, 1]] and generators[j, x] != generators[j, y]:
                 steps += n
                 wider = join(row, generators[j])
@@ -325,6 +336,7 @@ def identified(
     last_block = np.full(m, -1)
     for b in range(kind.shape[1]):
         for i in range(first[b], first[b + 1]):
+            # Two blocks inside one context block have got the same class.
             if last_block[merged[block[i]]] == b:
                 return merged, False
             last_block[merged[block[i]]] = b

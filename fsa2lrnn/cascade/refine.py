@@ -42,9 +42,12 @@ def refine(cascade: Cascade, i: int, cover: Cover) -> Cover:
         for a, targets in enumerate(cascade.delta):
             yield int(targets[j]), int(cover.delta[selected[a, j], c])
 
+    # State 0 of the cascade's table and of the cover are their starts; only pairs that words reach become states.
     pairs, delta = _explore((0, 0), step)
     joint, sub = np.array(pairs).T
     others = [j for j in range(len(cascade.components)) if j != i]
+    # The new coordinates take the levels of the old component, spread out so that other components stay above or below
+    # all of them.
     span = 1 + max(cover.levels)
     layers = [component.layer for component in cascade.components]
     return Cover(
@@ -68,6 +71,7 @@ def fibre_code(cascade: Cascade) -> Cover:
     """
     n_components = len(cascade.components)
     classes = _classes(cascade)
+    # T18: before the first letter all ranks are 0, and no component reads them.
     start = (0, *(0 for _ in range(n_components)))
     rank = [_fibre_ranks(cascade, j, classes) for j in range(n_components)]
 
@@ -101,10 +105,12 @@ def _fibre_ranks(cascade: Cascade, j: int, classes: list[np.ndarray]) -> np.ndar
     _, group = distinct_rows(_class_keys(cascade, j, classes))
     fibres: dict[tuple[int, int], set[int]] = {}
     for r, p in np.argwhere(used).tolist():
+        # The fibre over t under κ (a group of keys) has the classes of the states that the map leads to t.
         fibres.setdefault((int(group[r]), int(component.maps[r, p])), set()).add(int(classes[j][letters[r], p]))
     rank = np.zeros(component.maps.shape, np.int64)
     for r, p in np.argwhere(used).tolist():
         fibre = sorted(fibres[int(group[r]), int(component.maps[r, p])])
+        # The rank tells the readers which class of the fibre the old state was in.
         rank[r, p] = fibre.index(int(classes[j][letters[r], p]))
     before = cascade.states[:, j]
     return np.stack([rank[cascade.rows(j, a), before] for a in range(len(cascade.delta))])
@@ -122,12 +128,14 @@ def _classes(cascade: Cascade) -> list[np.ndarray]:
         _, group = distinct_rows(keys)
         used = cascade.used(i)
         for p in range(component.n_states):
+            # Property (P) of T18: a key of classes and a state p that occurs with it determine the next state.
             moves, _ = distinct_rows(np.column_stack([group, component.maps[:, p]])[used[:, p]])
             _, count = np.unique(moves[:, 0], return_counts=True)
             if count.max(initial=1) > 1:
                 torn = moves[np.isin(moves[:, 0], np.unique(moves[:, 0])[count > 1])][:, 0]
                 for a in np.unique(keys[np.isin(group, torn), 0]).tolist():
                     for j in component.reads:
+                        # With a class for each state the key of classes is the key itself, which restores (P).
                         classes[j][a] = np.arange(cascade.components[j].n_states)
     return classes
 
@@ -151,6 +159,7 @@ def _reader_classes(cascade: Cascade, j: int) -> np.ndarray:
     for i, component in enumerate(cascade.components):
         if j in component.reads:
             column = 1 + component.reads.index(j)
+            # Entries that no reachable joint state uses are −1 and make no difference.
             maps = np.where(cascade.used(i), component.maps, -1)
             _mark_different(differ, component.keys, maps, column)
     classes = np.zeros((n_letters, m), np.int64)
@@ -170,6 +179,8 @@ def _mark_different(differ: np.ndarray, keys: np.ndarray, maps: np.ndarray, colu
     group = group.reshape(-1)
     for g in range(int(group.max()) + 1):
         rows = np.flatnonzero(group == g)
+        # These rows differ in the state of component j alone: `against` compares their maps pairwise, where both are
+        # used.
         f = maps[rows]
         against = ((f[:, None] != f[None]) & (f[:, None] >= 0) & (f[None] >= 0)).any(2)
         p, q = keys[rows][np.argwhere(against).T, column]

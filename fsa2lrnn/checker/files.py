@@ -168,6 +168,7 @@ class Unpacking:
         require(is_shape, f"{where}: {str(shape)[:80]} is not a valid shape, or its data are not text")
         written, read = np.dtype(kind).newbyteorder("<"), np.dtype(_KINDS[kind])
         count = math.prod(shape)
+        # The size is charged before anything is unpacked; each character of text earns RATIO bytes.
         self._left += RATIO * len(data) - count * read.itemsize
         size = f"{len(data):,} characters are to unpack to {count * read.itemsize:,} bytes"
         require(self._left >= 0, f"{where}: {size}, which no file of ours does: write it again")
@@ -179,6 +180,7 @@ def _inflated(text: str, size: int, where: str) -> bytes:
     """Return the `size` bytes that a text unpacks to, without ever allocating more."""
     unpacker = zlib.decompressobj()
     try:
+        # One byte more than expected is allowed, which shows data that are too long without unpacking them all.
         entries = unpacker.decompress(base64.b64decode(text, validate=True), size + 1)
     except (ValueError, zlib.error) as fault:
         raise UnsupportedInput(f"{where} is damaged ({fault})") from None

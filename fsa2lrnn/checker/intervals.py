@@ -98,6 +98,7 @@ def spectral_norm(M: Ball) -> np.ndarray:
     defect = (V.mT @ V - Ball.exact(np.eye(V.mid.shape[-1]))).size.sum(-1).max(-1)
     if not (defect <= 0.5).all():
         raise ArithmeticError("no orthogonal eigenvectors were found: the matrix is too large, or not finite")
+    # The largest absolute row sum bounds every eigenvalue of VᵀGV (Gershgorin).
     circles = (V.mT @ gram @ V).size.sum(-1).max(-1)
     return above(np.sqrt(above(circles / (1 - above(defect)))))
 
@@ -109,6 +110,7 @@ def inverse(T: np.ndarray) -> Ball:
     """
     X = Ball.exact(np.linalg.inv(T))
     E = (Ball.exact(np.eye(T.shape[-1])) - X @ Ball.exact(T)).size.sum(-1, keepdims=True).max(-2, keepdims=True)
+    # ‖E‖ < 1 makes the Neumann series converge, with the sum of its norms at most ‖E‖ / (1 − ‖E‖).
     if not (E < 0.5).all():
         raise ZeroDivisionError("a matrix is singular, or too close to it for its inverse to be enclosed")
     return Ball(X.mid, above(E / (1 - above(E)) * X.size.max(-2, keepdims=True) + np.zeros_like(T)))

@@ -74,6 +74,7 @@ class Margins:
         self._readout, self._T, self._shape = readout, T, (F, H, b)
         self._size_T = above(np.abs(T))
         self._ball_rows = norm(np.abs(T) * ~slow[:, :, None, :])  # (F, H, b)
+        # The first matrix of the read-out in the coordinates w of each node, head by head.
         blocks = [readout.B[:, h * b : (h + 1) * b] @ Ball.exact(T[:, h]) for h in range(H)]
         self._rows = np.concatenate([block.mid for block in blocks], -1)  # (F, m, n)
         rad = np.concatenate([block.rad for block in blocks], -1)
@@ -87,6 +88,7 @@ class Margins:
         several = directions.any(3).sum(2).max(0, initial=0) > 1
         choices = [np.ones_like(several)] if several.all() else [np.ones_like(several), several]
         self._choices = [np.flatnonzero(rows) for rows in choices if rows.any()]
+        # Axis C runs over the outputs other than the expected one.
         rivals = np.array([[j for j in range(len(readout.b2)) if j != i] for i in range(len(readout.b2))], np.int64)
         rivals = rivals.reshape(len(readout.b2), -1)[y]  # (F, C)
         W2, b2, error = readout.W2, readout.b2, readout.error
@@ -166,9 +168,12 @@ class Margins:
         low, high = hidden.low[:, :, None], hidden.high[:, :, None]  # (F, J, 1, m)
         v, beta = self._v[:, None], self._readout.beta.mid  # (F, 1, C, m)
         bends = (low < 0) & (high > 0)
+        # T21: relu is replaced by a line on [low, high]: from above, by the chord, where its weight is negative, and
+        # from below, by 0 or the identity, where it is positive.
         steep = np.where(bends, high / np.where(bends, high - low, 1), low >= 0)  # the line above through both ends
         slope = np.where(v < 0, steep, np.where(bends, high > -low, low >= 0))
         lift = np.where(bends & (v < 0), above(np.maximum(-steep * low, (1 - steep) * high)), 0)
+        # One backward step: the margin is bounded below by an affine function of the state and of σ.
         weight = v * slope  # (F, J, C, m)
         size = np.abs(weight)
         middle = sigma.middle[..., None]
@@ -203,6 +208,7 @@ class Margins:
     ) -> np.ndarray:
         """Return a bound on g·(w − centre), (F, J, C): along the direction closest to g, by intervals for the rest."""
         F, J, C, n = g.shape
+        # For any factor, g = factor · d + rest: the slab's interval bounds the first part, the radii bound the rest.
         directions = self._directions[:, rows]
         squares = box.radius * box.radius
         along = (g * squares[:, :, None]).reshape(F, J * C, n) @ directions.swapaxes(1, 2)

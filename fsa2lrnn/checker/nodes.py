@@ -31,6 +31,7 @@ class CountedAutomaton:
     @cached_property
     def coaccessible(self) -> np.ndarray:
         """The states from which some word, possibly empty, leads to an output that counts: bool (n,)."""
+        # `order` lists the transitions, letter · n + source, by target; `first[q]` is where those into q begin.
         order, n = np.argsort(self.delta, axis=None, kind="stable"), self.delta.shape[1]
         first = np.searchsorted(self.delta.reshape(-1)[order], np.arange(n + 1))
         reached, waiting = self.counts.copy(), np.flatnonzero(self.counts).tolist()
@@ -86,6 +87,7 @@ def nodes(target: CountedAutomaton, memory: int, frame_memory: int) -> Nodes:
     def after(codes: np.ndarray) -> np.ndarray:
         return target.delta[:, codes // base] * base + (codes % base * n_letters + letter) % base
 
+    # All words of r letters, as (state, number): later letters only shift the number.
     states, words = np.array([target.start]), np.array([0])
     for _ in range(frame_memory):
         states = target.delta[:, states].T.reshape(-1)
@@ -94,6 +96,7 @@ def nodes(target: CountedAutomaton, memory: int, frame_memory: int) -> Nodes:
     frontier = states * base + words
     while len(frontier):
         frontier = np.unique(frontier)
+        # Each code is expanded once, so the search is linear in the number of codes.
         frontier = frontier[coaccessible[frontier // base] & ~is_reached[frontier]]
         is_reached[frontier] = True
         frontier = after(frontier).reshape(-1)

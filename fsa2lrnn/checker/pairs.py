@@ -83,7 +83,9 @@ def check_pairs(claim: Pairs, tables: Tables, target: CountedAutomaton) -> None:
     demand(N > 0 and claim.states.shape == shape, f"states of shape {claim.states.shape}, not {shape}")
     x = np.ascontiguousarray(claim.states).view(of_dtype).reshape(N, *x0.shape).astype(np.float64)
     demand(bool(((q >= 0) & (q < len(target.counts))).all()), "machine_states has numbers of no state")
+    # T8: the pairs hold that of the empty word and are closed under letters, so they hold the pair after every word.
     demand(q[0] == target.start and bool((x[0] == x0).all()), "the first pair is not that of the empty word")
+    # Only letters after which some output can still count need a successor.
     live = target.coaccessible[target.delta[:, q]].T  # (N, |Σ|)
     is_complete = successors.shape == live.shape and bool(((successors >= 0) == live).all())
     demand(is_complete and int(successors.max(initial=0)) < N, "successors lacks a letter, or has numbers of no pair")
@@ -93,10 +95,13 @@ def check_pairs(claim: Pairs, tables: Tables, target: CountedAutomaton) -> None:
         after = (A[a] @ x[some][..., None])[..., 0] + v[a]
         is_next = bool((after == x[to]).all() and (q[to] == target.delta[a, q[some]]).all())
         demand(is_next, f"letter {a} leads from some pair to another than the certificate names")
+    # The output of the first pair is compared only if a letter leads back to it or the empty word counts.
     is_read = np.isin(np.arange(N), successors)
     is_read[0] |= claim.empty_word
     expected = np.where(is_read & target.counts[q], target.expected[q], -1)
     demand(bool((claim.outputs == expected).all()), "an output is not the machine's")
+    # The states are exact, so their balls have radius 0 and the margins account for the read-out's rounding alone
+    # (T28).
     words = ShortWords(q[is_read], np.zeros(int(is_read.sum()), np.int64), Ball.exact(x[is_read]))
     with np.errstate(all="ignore"):
         margin = least_margin(words, ScaledReadout(weights, kind), target)
@@ -110,6 +115,7 @@ def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat
     # Per letter and row: all terms are multiples of 2^unit, and no sum of absolute values exceeds `most`.
     unit = np.minimum((_lowest_bit(A) + _lowest_bit(x).min(0)[:, None]).min(-1), _lowest_bit(v))  # (|Σ|, H, b)
     most = np.stack([(np.abs(A_a) @ np.abs(x)[..., None])[..., 0].max(0) for A_a in A]) + np.abs(v)
+    # T26: sums up to 2^unit / u are represented; the multiples of 2^unit must also be normal numbers.
     exponent = np.log2(np.where(most > 0, most, 1)) + 1e-9
     return bool(((most == 0) | ((exponent <= unit - np.log2(kind.u)) & (unit >= np.log2(kind.tiny)))).all())
 
@@ -117,6 +123,7 @@ def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat
 def _lowest_bit(x: np.ndarray) -> np.ndarray:
     """Return the exponent of the largest power of two that divides each entry; a large number for zeros."""
     mantissa, exponent = np.frexp(x)
+    # frexp's mantissa, in [1/2, 1), becomes an integer of 53 bits; `whole & -whole` is its lowest bit.
     whole = np.abs(mantissa * 2.0**53).astype(np.int64)
     last = np.log2(np.where(x == 0, 1, whole & -whole)).astype(np.int64)
     return np.where(x == 0, 1 << 20, exponent - 53 + last)

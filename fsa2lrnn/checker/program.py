@@ -64,6 +64,7 @@ def target_of(
     require(is_same, f"the model reads {alphabet!r:.200}, the machine {machine.alphabet!r:.200}")
     row = {letter: a for a, letter in enumerate(machine.alphabet)}
     number = {output: j for j, output in enumerate(outputs)}
+    # Outputs that the model lacks share one number beyond those of the model.
     expected = np.array([number.get(output, len(outputs)) for output in machine.outputs], np.int64)
     dropped = set(ignored)
     counts = np.array([output not in dropped for output in machine.outputs])
@@ -86,6 +87,7 @@ def difference(first: Automaton, second: Automaton) -> tuple[Hashable, ...] | No
 
     def root(q: int) -> int:
         while parent[q] != q:
+            # Path halving keeps the trees of the union-find shallow.
             parent[q] = q = parent[parent[q]]
         return q
 

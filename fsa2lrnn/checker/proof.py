@@ -53,6 +53,7 @@ def check_sets(claim: Claim, tables: Tables, target: CountedAutomaton, slack: Sl
     tube, claimed = claim.tube, claim.margins
     unknown = ", ".join(sorted(set(claim.scans) - set(SCANS)))
     demand(not unknown, f"{unknown}: the bounds on rounding are for {', '.join(SCANS)}")
+    # With a tail, the last margin is that of all lengths in the tail.
     steps = len(claimed) - bool(tube.tail)
     check_memory(tube, *target.delta.shape)
     demand(steps <= _MOST_STEPS, f"{steps:,} margins: at most {_MOST_STEPS:,} lengths are walked one by one")
@@ -60,6 +61,7 @@ def check_sets(claim: Claim, tables: Tables, target: CountedAutomaton, slack: Sl
     rises = lengths == sorted({length for length in lengths if tube.start < length <= steps})
     span = f"from above start = {tube.start} to {steps:,}"
     demand(rises, f"sets are stored at the lengths {lengths}: they must rise, {span}")
+    # Only the last part of a tail may be without end.
     is_last = all(ramp.steps is not None for ramp in tube.tail[:-1])
     demand(is_last, "sets follow the part of the tail that holds for all longer words: nothing would check them")
     check_size(tube, claimed, tables, steps, work)
@@ -117,6 +119,7 @@ def demands(tube: Tube, tables: Tables, steps: int) -> tuple[int, int]:
     letters, rivals = len(tables.alphabet), len(tables.outputs) - 1
     (m, n), b, D = tables.numbers["W1"].shape, tables.numbers["x0"].shape[1], tube.directions.shape[1]
     F, J = len(tube.slow), letters ** (tube.memory - tube.frame_memory)
+    # The terms count the arrays of a replay: states of short words, tables per letter and node, and sets per node.
     extent = int(tube.directions.any((0, 3)).sum()) * b  # entries of directions over the heads that each extends over
     numbers = NUMBERS_PER_WORD * n * letters**tube.start
     numbers += letters * F * (12 * n * b + 8 * extent) + F * n * (6 * m + 6 * D)

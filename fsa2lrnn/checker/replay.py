@@ -34,6 +34,7 @@ class TubeReplay:
         self._tables, self._target, self.tube, self._slack = tables, target, tube, slack
         self.nodes = _checked_nodes(tube, target, *self._x0.shape)
         state = self.nodes.state
+        # T20 (iii) concerns only nodes whose output counts; sets at the others are carried on, but not read.
         some = self._counting = np.flatnonzero(target.answerable[state])
         self._unanswerable = np.flatnonzero((target.counts & ~target.answerable)[state])
         demand(len(some) > 0, f"after {tube.memory} letters no output counts that the model has: nothing to check")
@@ -59,6 +60,7 @@ class TubeReplay:
         """
         sets = None
         words = all_words(self._A, self._v, self._x0, self._target, self._error, self.tube.memory)
+        # T20 (iv): up to `start` letters, every word is read by itself.
         for length, of_length in enumerate(islice(words, 1, self.tube.start + 1), start=1):
             if length == self.tube.start:
                 sets = enclose(of_length, length, self.nodes, self.tube, self.steps.directions)
@@ -66,6 +68,7 @@ class TubeReplay:
         stored = {each.length: each for each in self.tube.stored}
         while sets is not None:
             sets = self.steps.after(sets)
+            # T20 (ii): stored sets may replace the computed ones if they contain them.
             if sets.length in stored:
                 self.check_holds(stored[sets.length], sets, f"the sets stored at length {sets.length}")
                 sets = stored[sets.length]
@@ -111,7 +114,11 @@ class TubeReplay:
         demand(is_still, f"{where}: sets that hold all longer words may not grow")
         in_range = steps is None or 1 <= steps <= _MOST_STEPS
         demand(in_range, f"{where} has {steps} steps: a number from 1 to {_MOST_STEPS:,} is needed")
+        # The radii after a letter are convex in those before it, so the first and the last step decide for all between
+        # them.
         for i in (0,) if steps is None else (0, steps - 1):
+            # The sets before are rounded up and those after rounded down, so that rounding here can only make the check
+            # fail.
             before, after = grown(ramp, i), grown(ramp, i if steps is None else i + 1, down=True)
             self.check_holds(after, self.wide.steps.after(before, before.centre), f"{where}, {i:,} letters on,")
 
@@ -119,6 +126,8 @@ class TubeReplay:
         """Raise `InvalidCertificate` unless every set of `inner` lies in that of `outer`."""
         demand(not (inner.alive & ~outer.alive).any(), f"{what} lack a node that words lead to")
         shift = inner.centre - outer.centre  # zero only if it is
+        # A set about another centre is contained if the distance of the centres and its radius fit into the outer
+        # radius.
         off = np.where(shift == 0, 0, above(np.abs(shift) + EPS * (np.abs(inner.centre) + np.abs(outer.centre))))
         slow = self.tube.slow[..., None]
         in_box = ~slow | (above(off + inner.radius) <= outer.radius)

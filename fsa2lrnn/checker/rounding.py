@@ -52,8 +52,10 @@ class StepError:
     """Bounds |error| ≤ matrix |x| + constant of a step A x + v, as computed with tables within a slack of A and v."""
 
     def __init__(self, A: np.ndarray, v: np.ndarray, slack: Slack, kind: FloatFormat) -> None:
+        # A row of the step sums b products and one constant.
         b, gamma = A.shape[-1], kind.gamma(A.shape[-1] + 1)
         size_A, size_v = np.abs(A) + slack.A, np.abs(v) + slack.v
+        # Underflow: up to `tiny` per operation, and `tiny` times the other factor where subnormal operands are flushed.
         small = kind.tiny * (4 * (b + 1) + 2 * size_A.sum(-1))
         self.matrix = above(gamma * size_A + slack.A + 2 * kind.tiny)  # (|Σ|, H, b, b)
         self.constant = above(gamma * size_v + slack.v + small)  # (|Σ|, H, b)
@@ -84,6 +86,7 @@ class ReadoutError:
             # Underflow of x − μ is multiplied by w/σ, 1/σ < 2⁹; underflow of w/σ by x − μ, and σ < 2⁴².
             error_size = w * ((2 * n + 16) * u + 32 * u) + 2.0**44 * kind.tiny
             error_sigma = 4 * u * c + 8 * kind.tiny * (1 + 2.0**9 * w)
+        # All bounds are linear in M and σ: "size" parts multiply M, "sigma" parts multiply σ.
         hidden_size, hidden_sigma = W1 @ of_size, W1 @ of_sigma + b1
         inner, outer = kind.gamma(n + 4), kind.gamma(m + 4)
         small_inner = kind.tiny * (4 * (n + 1) + 2 * (W1.sum(-1) + of_sigma.sum()))
@@ -97,6 +100,8 @@ class ReadoutError:
 
     def scale(self, size: np.ndarray, least_sigma: np.ndarray) -> np.ndarray:
         """Return a bound on the relative error of the computed 1/σ; infinite where the variance may become negative."""
+        # The absolute error of variance + ε; a relative error below 1/4 there is at most as large in the root and its
+        # inverse.
         wrong = (16 * self._width + 128) * self._kind.u * (size * size) + 8 * self._kind.u * NORM_EPS
         part = above(wrong / (least_sigma * least_sigma))
         return np.where(part < 0.25, above(part + 8 * self._kind.u), np.inf)

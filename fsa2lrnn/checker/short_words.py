@@ -39,11 +39,14 @@ def all_words(
     while True:
         yield ShortWords(state, letters, x)
         middle = np.einsum("ahij,whj->wahi", A, x.mid, optimize=True) + v  # (W, |Σ|, H, b)
+        # The radius collects |A| times the old one, the model's rounding for |x|, and the rounding of `middle` in
+        # float64.
         spread = np.einsum("ahij,whj->wahi", np.abs(A), x.rad, optimize=True)
         spread = spread + np.einsum("ahij,whj->wahi", error.matrix + 4 * EPS * np.abs(A), x.size, optimize=True)
         spread = above(spread + error.constant + 4 * EPS * np.abs(v))
         state = target.delta[:, state].T.reshape(-1)
         letters = ((letters[:, None] * n_letters + np.arange(n_letters)) % n_letters**memory).reshape(-1)
+        # Words from which no output that counts can be reached are dropped: T8 and T20 need no others.
         keep = target.coaccessible[state]
         shape = (-1, *x0.shape)
         state, letters = state[keep], letters[keep]
@@ -64,6 +67,7 @@ def least_margin(words: ShortWords, readout: ScaledReadout, target: CountedAutom
         some = answerable & (expected == output)
         mid, rad = words.x.mid[some], words.x.rad[some]
         _, H, b = mid.shape
+        # A word's state is a box in its own coordinates: all are slow, without directions, in one node of W sets.
         T, slow, directions = np.eye(b) + np.zeros((1, H, b, b)), np.ones((1, H, b), bool), np.zeros((1, 0, H, b))
         box = Margins(readout, T, slow, directions, np.array([output]))
         m, n = readout.B.mid.shape

@@ -58,6 +58,8 @@ class Steps:
 
     def after(self, sets: Sets, centre: np.ndarray | None = None) -> Sets:
         """Return sets with the computed image of every state of `sets`, about the given centres or about means."""
+        # Axes here: E runs over the sources of a letter, F over nodes f, and J over the letters before those that f
+        # remembers.
         size, count = self.sizes(sets), np.zeros(sets.alive.shape)
         like = (sets.alive, sets.centre, sets.centre, sets.centre, sets.ball, sets.lower, sets.upper)
         joined = _Bounds(*map(np.zeros_like, like))
@@ -88,11 +90,16 @@ class Steps:
         """Return bounds on the image of each source's set, rounding included; neutral ones where nothing is alive."""
         sets, size = sets.at(letter.source), size[letter.source]
         # The errors are small compared with the rest, so one bound serves all j.
+        # T20 (ii): the rounding of the model's own step, with |x| bounded by `size`, and that of the midpoints of this
+        # check.
         error = letter.error_size @ size.max(-1, keepdims=True) + letter.error[..., None]
         error = above(error + letter.error_centre @ np.abs(sets.centre).max(-1, keepdims=True))
         middle = letter.M @ sets.centre + letter.t[..., None]
+        # A slow coordinate moves by |M| times the radii of slow ones, and by Cauchy-Schwarz by its row's norm times the
+        # ball.
         spread = above(letter.slow @ sets.radius + letter.ball_to_slow[..., None] * sets.ball[:, :, None] + error)
         fast = norm(error * ~letter.is_slow[..., None], axis=2)
+        # The triangle inequality in the norm of the fast coordinates: old ball, old intervals, and rounding add up.
         ball = letter.ball[..., None] * sets.ball + (letter.slow_to_ball[..., None] * sets.radius).sum(2) + fast
         lower, upper = np.zeros_like(sets.lower), np.zeros_like(sets.upper)
         for along in letter.along:
@@ -111,6 +118,7 @@ class Steps:
     def _balls(self, letter: _Letter, images: _Bounds, centres: np.ndarray) -> np.ndarray:
         """Return the radii about the centres at the targets that hold the images' fast coordinates: (E, H, J)."""
         target = self._pull(centres, letter)
+        # Images have other centres than the set that joins them: the ball grows by the distance of the centres.
         off = above(np.abs(images.middle - target) + EPS * (np.abs(images.middle) + np.abs(target)))
         wide = above(norm(off * ~letter.is_slow[..., None], axis=2) + images.ball)
         return np.where(images.alive[:, None], wide, 0)
@@ -128,6 +136,7 @@ class Steps:
         if J > 1:  # j = (oldest letter, others): the oldest is forgotten, the frame's oldest joins the others
             values = join.reduce(values.reshape(*values.shape[:-1], n, J // n), axis=-2)
         joined = join.reduceat(values[letter.order], letter.starts, axis=0)
+        # Without older letters j has one value, and images join by node alone.
         if J == 1:
             into[letter.target] = joined
         else:
@@ -156,10 +165,12 @@ class _Letter:
         self.starts = np.searchsorted(self.group[self.order], np.arange(len(keys)))  # (G,)
         self.target, self.forgotten = keys // nodes.n_letters, keys % nodes.n_letters  # (G,)
         inverse_after = steps.inverse_T[target]
+        # x = T w, so that w' = T'⁻¹ A T w + T'⁻¹ v; the balls enclose the exact products.
         M = inverse_after @ Ball.exact(A) @ Ball.exact(steps.T[source])
         t = (inverse_after @ Ball.exact(v[..., None]))[..., 0]
         self.M, self.t, self.is_slow = M.mid, t.mid, steps.slow[target]  # (E, H, b, b), (E, H, b), (E, H, b)
         is_slow, was_slow = self.is_slow[..., None], steps.slow[source][..., None, :]
+        # M has four parts by slow or fast target and source: each is bounded in the norms of its own two sides.
         self.slow = M.size * (is_slow & was_slow)  # (E, H, b, b), |M| among slow coordinates
         self.ball_to_slow = norm(M.size * ~was_slow) * self.is_slow  # (E, H, b)
         is_fast = ~is_slow & ~was_slow
@@ -170,6 +181,7 @@ class _Letter:
         self.error_centre = above(4 * EPS * np.abs(M.mid) + M.rad)  # (E, H, b, b)
         of_constant = (inverse_after.size @ error.constant[a][..., None])[..., 0]
         self.error = above(of_constant + 4 * EPS * np.abs(t.mid) + t.rad)  # (E, H, b)
+        # Only directions of one part can be shared: rows of other parts mean other functionals.
         is_alike = steps.part[source] == steps.part[target]
         after, before = steps.directions[target], steps.directions[source]
         self.along = [LetterBounds(group, M, t, after, before, steps.slow[source], is_alike) for group in steps.groups]
@@ -261,16 +273,20 @@ class LetterBounds:
         from_centre = self.before @ centre
         slip = self.slip @ size + self.slip_constant[..., None]
         high, low = sets.upper[:, self.group.rows] - from_centre, sets.lower[:, self.group.rows] - from_centre
+        # T20, fans: d·M w is a sum of shares of the old directions, bounded by their slabs, and a rest that intervals
+        # and balls bound.
         rest = above(self.rest @ radius + self.ball @ sets.ball[:, heads] + self.size @ error + slip)
         up, down, moved = rest, -rest, np.zeros_like(rest)
         for i in (0, 1):
             share = self.share[..., i, None]
             above_it, below_it = (np.take_along_axis(x, self.of[..., i, None], 1) for x in (high, low))
             is_positive = share > 0
+            # A negative share exchanges the two ends of a slab.
             up = up + share * np.where(is_positive, above_it, below_it)
             down = down + share * np.where(is_positive, below_it, above_it)
             moved = moved + (1 + np.abs(share)) * (np.abs(above_it) + np.abs(below_it))
         from_box = above(self.size @ spread + slip)
+        # Both bounds hold, so the tighter one is taken on each side.
         up, down = np.minimum(up, from_box), np.maximum(down, -from_box)
         widen = 4 * EPS * (np.abs(at_centre) + np.abs(up) + np.abs(down) + moved)
         return at_centre + down - above(widen), at_centre + up + above(widen)
@@ -297,10 +313,13 @@ def _neighbours(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.n
     below = np.where(np.isnan(turn), np.inf, turn).argmin(-1)
     over = np.where(np.isnan(turn), -np.inf, turn).argmax(-1)
     a, b = (np.take_along_axis(fan, at[..., None], 1) for at in (below, over))
+    # Cramer's rule: the image as a combination of the two directions on either side of it, which makes both shares
+    # non-negative.
     det = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
     is_pair = np.abs(det) > 1e-9
     det = np.where(is_pair, det, 1)
     first = (image[..., 0] * b[..., 1] - image[..., 1] * b[..., 0]) / det
     second = (a[..., 0] * image[..., 1] - a[..., 1] * image[..., 0]) / det
+    # Places from D on are the opposites of the directions, for which the share changes its sign.
     share = np.stack([np.where(below < D, first, -first), np.where(over < D, second, -second)], -1)
     return np.stack([below % D, over % D], -1), np.where(is_pair[..., None], share, 0)

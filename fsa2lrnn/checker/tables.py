@@ -135,6 +135,8 @@ def _lookup(weights: Weights, name: str, u: np.ndarray) -> np.ndarray:
         W1, W2, *biases = (weights[part] for part in parts)
     fits = u.ndim == W1.ndim == W2.ndim == 2 and u.shape[1] == W1.shape[1] and W1.shape[0] == W2.shape[1]
     require(fits and not any(bias.any() for bias in biases), f"{name} adds biases, or does not fit: {_REMEDY}")
+    # With at most one nonzero entry per row of u and of `hidden`, each sum has one term and rounds at most one product,
+    # alike in every order.
     hidden = np.maximum(u @ W1.T, 0)
     has_one_term = all(((x != 0).sum(-1) <= 1).all() for x in (u, hidden))
     require(has_one_term, f"{name} adds up several numbers, which rounds: {_REMEDY}")

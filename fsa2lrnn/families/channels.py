@@ -56,6 +56,7 @@ class ScalarChannel:
         k = self.exponents[a]
         if k is None:
             return 0
+        # In quarters of a turn, so that the four exact values are recognised without rounding.
         k = k * 4 % (4 * self.order)
         if k % self.order == 0:
             return (1, 1j, -1, -1j)[k // self.order]
@@ -135,6 +136,8 @@ def _split(piece: _EigenPiece, step: np.ndarray, start: int, orders: list[int]) 
     for order in (None, *orders):
         if not left:
             return
+        # The kernel of Φ_m of the letter is the sum of the eigenspaces of the primitive m-th roots; x alone gives the
+        # kernel of 0.
         polynomial = [0, 1] if order is None else [int(c) for c in fmpz_poly.cyclotomic(order)]
         image, power = np.zeros_like(piece.functions), piece.functions
         for coefficient in polynomial:
@@ -179,6 +182,7 @@ def _characters(
         yield (), values
         return
     order, step = orders[0], delta[len(delta) - len(orders)]
+    # An eigenvalue 0, 1 or −1 has no other conjugate, so the whole function already lies in its eigenspace.
     if order is None or order <= 2:
         exponent = None if order is None else (0 if order == 1 else m // 2)
         for rest, vectors in _characters(values, orders[1:], delta, start, m):
@@ -187,11 +191,14 @@ def _characters(
     for j in range(1, order):
         if math.gcd(j, order) > 1:
             continue
+        # The primitive roots of order r are ζ^(j·m/r) with j prime to r.
         exponent = j * (m // order)
         projected, power = np.zeros_like(values), values
         for i in range(order):
+            # Multiplication by λ^−i is a rotation of the coefficients, as they are taken modulo ζ^m − 1.
             projected = projected + np.roll(power, -i * exponent, axis=1)
             power = power[step] - power[step[start]]
+        # Zero modulo the cyclotomic polynomial is zero as a number, which zero modulo ζ^m − 1 would not show.
         if _reduced(projected, m).any():
             shrunk = projected // max(1, int(np.gcd.reduce(projected, axis=None)))
             for rest, vectors in _characters(shrunk, orders[1:], delta, start, m):
@@ -244,11 +251,13 @@ def integer_affine(functions: np.ndarray, delta: np.ndarray, start: int) -> Affi
     d, n = coordinates.shape
     if d == 0:
         return Affine((), tuple(() for _ in delta), tuple(() for _ in range(n)))
+    # The rows x_q − x_start generate a lattice of rank d; the nonzero rows of the Hermite form are a basis of it.
     hermite = fmpz_mat(coordinates.T.tolist()).hnf()
     basis = fmpz_mat([[hermite[i, j] for j in range(d)] for i in range(d)]).lll()
     vectors = _integers(fmpq_mat(fmpz_mat(coordinates.T.tolist())) * fmpq_mat(basis).inv())
     shifts = vectors[delta[:, start]]
     chosen = pivot_columns(vectors.T)
+    # A is determined by d independent states under letter 0; the family makes it the same for all letters.
     before, after = vectors[chosen], vectors[delta[0, chosen]] - shifts[0]
     transposed = _integers(fmpq_mat(fmpz_mat(before.tolist())).solve(fmpq_mat(fmpz_mat(after.tolist()))))
     return Affine(*(tuple(map(tuple, part.tolist())) for part in (transposed.T, shifts, vectors)))

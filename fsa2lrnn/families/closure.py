@@ -20,7 +20,7 @@ from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.families.identities import Family, Identity, RunLengthWord, identities
 
 MAX_STATES = 1_000  # of a minimal machine: matrices of this size take 8 MB in int64, 40 MB as Python's integers
-_PRIMES = (67_108_859, 67_108_837, 67_108_819)  # below 2²⁶: sums of 200 products of residues stay inside 63 bits
+_PRIMES = (67_108_859, 67_108_837, 67_108_819)  # below 2²⁶: sums of 2,000 products of residues stay inside 63 bits
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
         )
     forced = list(identities(family, delta))
     for prime in _PRIMES:
+        # Independence modulo a prime implies independence over ℚ, so the basis spans a subspace of W.
+        # If its annihilator satisfies all equations over ℚ, that subspace is W.
         basis, origins = _spin(forced, delta, prime)
         functions = left_kernel(basis.T) if len(basis) else np.eye(delta.shape[1], dtype=int).astype(object)
         if _is_closed(functions, basis, forced, delta):
@@ -89,12 +91,16 @@ def _spin(forced: list[Identity], delta: np.ndarray, prime: int) -> tuple[np.nda
         vectors = _forced_zero(identity, n)
         for s in echelon.independent(vectors):
             basis.append(vectors[s])
+            # Row s of `vectors` comes from e_{s+1} − e_0.
             origins.append(Origin(int(s) + 1, 0, identity.words, ()))
     k = 0
+    # W lies in Z, of dimension n − 1: with that many vectors it is all of Z.
     while k < len(basis) and len(basis) < n - 1:
         check_current("deciding a family")
         images = np.zeros((len(delta), n), np.int64)
         for a, step in enumerate(delta):
+            # (M_a w)[q'] is the sum of w[q] over all q with δ(q, a) = q'. The 1-norm never grows, so that int64
+            # suffices.
             np.add.at(images[a], step, basis[k])
         origin = origins[k]
         for a in echelon.independent(images):
@@ -128,6 +134,7 @@ class Echelon:
     def is_new(self, vectors: np.ndarray) -> bool:
         """Return whether some of the vectors (m, n) is independent of the stored ones."""
         rest = vectors % self._prime
+        # The stored rows are fully reduced: in each pivot column one row has a 1 and the others a 0.
         return bool(((rest - rest[:, self._pivots] @ self._rows) % self._prime).any())
 
     def independent(self, vectors: np.ndarray) -> list[int]:
@@ -143,6 +150,7 @@ class Echelon:
                 continue
             pivot = int(nonzero[0])
             row = row * pow(int(row[pivot]), -1, prime) % prime
+            # The new pivot column is cleared in the stored rows and in the vectors still to come.
             self._rows = (self._rows - np.outer(self._rows[:, pivot], row)) % prime
             rest = (rest - np.outer(rest[:, pivot], row)) % prime
             self._rows = np.vstack([self._rows, row])
@@ -153,11 +161,13 @@ class Echelon:
 
 def _is_closed(functions: np.ndarray, basis: np.ndarray, forced: list[Identity], delta: np.ndarray) -> bool:
     for identity in forced:
+        # f vanishes on all (M_u − M_u')(e_s − e_t) iff f∘δ_u − f∘δ_u' is constant.
         difference = np.zeros_like(functions)
         for image, sign in zip(identity.maps, identity.signs, strict=True):
             difference = difference + sign * functions[:, image]
         if (difference != difference[:, :1]).any():
             return False
+    # The span of the basis is closed under a letter iff f∘δ_a vanishes on it for every f of its annihilator.
     columns = basis.T.astype(object)
     return not len(basis) or all(not (functions[:, step] @ columns).any() for step in delta)
 

@@ -66,6 +66,7 @@ def _of_equal_length(
                 if child in origin:
                     continue
                 origin[child] = (node, a, b)
+                # T4: u and u' agree from exactly one of the two states.
                 if (child[0] == child[1]) != (child[2] == child[3]):
                     return _traced(child, origin, reached)
                 if len(origin) > MAX_NODES:
@@ -100,6 +101,7 @@ def _rearranged(
     while len(letters) > 1 and len(words) * len(letters) * max(n, 20) <= MAX_ENTRIES:
         images = np.concatenate([delta[a][images] for a in letters])
         words = np.concatenate([np.append(words, np.full((len(words), 1), a), axis=1) for a in letters])
+        # Words with the same sorted letters are rearrangements of one another, for which commuting A_a give A_u = A_u'.
         _, group_of = np.unique(np.sort(words, axis=1), axis=0, return_inverse=True)
         order = np.argsort(group_of.reshape(-1), kind="stable")
         best: FourWords | None = None
@@ -124,6 +126,8 @@ def _disagreement(images: np.ndarray, start: int, reached: dict[int, tuple[int, 
         here = images[:, s]
         for equal, different in ((first, here), (here, first)):
             order = np.lexsort((different, equal))
+            # Neighbours agree in the first key and differ in the second: within a run of equal keys, that finds any
+            # such pair.
             split = (np.diff(equal[order]) == 0) & (np.diff(different[order]) != 0)
             if split.any():
                 i = int(np.flatnonzero(split)[0])

@@ -93,6 +93,7 @@ def functions_module(delta: np.ndarray) -> Module:
     """
     n = delta.shape[1]
     states = np.arange(1, n)
+    # Row i is the image of the indicator of state i: [δ(q, a) = i], made zero at state 0.
     letters = [(step[None, 1:] == states[:, None]).astype(int) - (step[0] == states[:, None]) for step in delta]
     return Module(tuple(linear.matrix(letter.tolist(), n - 1) for letter in letters))
 
@@ -122,15 +123,18 @@ def spin(module: Module, generators: fmpq_mat) -> SpunSubmodule:
     first_rows = echelon.independent(start)
     path: list[tuple[int, int]] = [(-1, i) for i in first_rows]
     vectors = [start[i] for i in first_rows]
+    # Only the vectors from `first` on have no images yet; breadth first, they gain those of one more letter per round.
     first = 0
     while first < len(vectors) < d:
         new = np.array(vectors[first:])
+        # The axes are vector, letter and coordinate, so entry i of `flat` is vector i // |Σ| under letter i % |Σ|.
         images = np.stack([new @ letter % linear.PRIME for letter in module.residues], axis=1)
         flat = images.reshape(-1, d)
         for i in echelon.independent(flat):
             path.append((first + i // len(module.letters), i % len(module.letters)))
             vectors.append(flat[i])
         first += len(new)
+    # The search used residues; the same paths are now followed with exact numbers.
     return SpunSubmodule(follow(module, generators, tuple(path)), tuple(path))
 
 
@@ -154,11 +158,14 @@ def restricted(module: Module, rows: fmpq_mat) -> tuple[fmpq_mat, ...] | None:
     """Return the letters on the span of independent rows (r, d), as matrices (r, r), or None if it is not closed."""
     reduced = linear.row_space(rows)
     chosen = linear.pivots(reduced)
+    # Rows of the span are determined by their pivot columns, so `square` turns these into coefficients of `rows`.
     square = linear.columns_of(rows, chosen).inv() if chosen else fmpq_mat(0, 0)
     letters = []
     for letter in module.letters:
         image = rows * letter
         coefficients = linear.columns_of(image, chosen) * square
+        # The coefficients fit the pivot columns by construction; they fit all columns only if the image lies in the
+        # span.
         if coefficients * rows != image:
             return None
         letters.append(coefficients)
@@ -184,6 +191,8 @@ def quotient(module: Module, reduced: fmpq_mat) -> Quotient:
     """Return the quotient of a module by a submodule, given by its rows in reduced row echelon form."""
     d = module.dimension
     bound = linear.pivots(reduced)
+    # The unit rows of the free columns are a basis of the quotient: a reduced row replaces e_pivot by −(its free
+    # entries).
     free = [j for j in range(d) if j not in set(bound)]
     lift = fmpq_mat(len(free), d, [int(j == f) for f in free for j in range(d)])
     place = {j: i for i, j in enumerate(bound)}

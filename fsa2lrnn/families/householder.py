@@ -75,10 +75,12 @@ def fewest_points(permutations: np.ndarray, with_resets: bool) -> Points | None:
     for mask in sorted(masks, key=lambda mask: -int(mask.sum())):
         points = _on_cosets(group, elements, letters, mask)
         classes = np.unique(points.vectors, axis=0, return_inverse=True)[1].astype(np.int64)
+        # Points of equal costs that separate the same states are interchangeable: one set of each kind is kept.
         needed = np.append(points.factors, points.moves.shape[1])  # of each letter, and of all points
         kinds.setdefault((needed.tobytes(), classes.tobytes()), (needed, points))
 
     def cost(several: tuple[tuple[np.ndarray, Points], ...]) -> tuple[int, int]:
+        # Factors of disjoint sets of points add up; a reset erases all d points, one factor each.
         *letters, d = np.sum([needed for needed, _ in several], axis=0).tolist()
         return max([d * with_resets, *letters]), d
 
@@ -95,8 +97,10 @@ def fewest_points(permutations: np.ndarray, with_resets: bool) -> Points | None:
 
 def _on_cosets(group: PermutationGroup, elements: np.ndarray, letters: list[int], mask: np.ndarray) -> Points:
     members = np.flatnonzero(mask)
+    # The least element of a coset Hx names it: `table[members][:, x]` are the products h·x.
     least = group.table[members].min(0)  # of Hx, for each x
     chosen, coset = np.unique(least, return_inverse=True)
+    # The least state of an orbit names it: `elements[members][:, q]` are the images of q under H.
     orbit = np.unique(elements[members].min(0), return_inverse=True)[1]  # of each state under H
     back = elements[group.inverse[chosen]]  # (d, n), q x⁻¹
     return Points(np.stack([coset[group.table[chosen, a]] for a in letters]).astype(np.int64), orbit[back].T)
@@ -122,6 +126,7 @@ def transpositions(permutation: np.ndarray) -> list[tuple[int, int]]:
             visited.add(q)
             cycle.append(q)
             q = int(permutation[q])
+        # (c_0 c_1), (c_0 c_2), …, applied in this order, move c_i to c_{i+1} and the last back to c_0.
         factors += [(cycle[0], other) for other in cycle[1:]]
     return factors
 
@@ -141,6 +146,7 @@ def paths(row: np.ndarray, sink: int) -> tuple[list[list[int]], list[list[int]]]
     ([[0, 1]], [[4, 5]])
     """
     sources = set(row.tolist())
+    # A state without predecessor starts a chain; letters are one to one off the sink, so chains are disjoint.
     chains, visited = list[list[int]](), {sink}
     for q in range(len(row)):
         if q not in sources and q != sink:
@@ -165,8 +171,10 @@ def sink_keys(row: np.ndarray, sink: int) -> list[tuple[int, ...]]:
     """Return the keys of a letter's factors I − k kᵀ, in order, with the sink at 0 and other states at unit vectors."""
     n, factors = len(row), list[tuple[int, ...]]()
     chains, cycles = paths(row, sink)
+    # The last state of a chain goes to the sink, the zero vector: a projection erases its axis first.
     for chain in chains:
         factors.append(tuple(int(q == chain[-1]) for q in range(n)))
+    # A chain is then moved like a cycle: its last axis is empty by now, so the first state's axis ends up empty.
     for cycle in (*chains, *cycles):
         factors += [tuple((q == cycle[0]) - (q == other) for q in range(n)) for _, other in pairwise(cycle)]
     return factors
@@ -280,6 +288,7 @@ def _exchanges(machine: MooreMachine, moves: np.ndarray, at: tuple[tuple[int, ..
     for row in machine.delta:
         if _is_reset(row):
             keys.append(tuple(_unit(d, i) for i in range(d)))
+            # A reset erases all d axes and then writes the vector of its state.
             shifts.append(at[int(row[0])])
         else:
             keys.append(tuple(_difference(d, x, y) for x, y in transpositions(next(rest))))

@@ -161,6 +161,7 @@ def _words(
 
 def commutator(a: int, b: int, c: int, delta: np.ndarray) -> Identity:
     """Return the identity (A_a − A_c)(A_b − A_c) = (A_b − A_c)(A_a − A_c), expanded into six words."""
+    # The words are in reading order, so (b, a) is the matrix product A_a A_b; the terms with A_c A_c cancel.
     pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
     words = tuple(((first, 1), (second, 1)) for first, second in pairs)
     return Identity(words, tuple(delta[second][delta[first]] for first, second in pairs), (1, -1, -1, -1, 1, 1))
@@ -180,6 +181,7 @@ def cycle_lengths(step: np.ndarray) -> list[int]:
             visited[p] = q + 1
             path.append(p)
             p = int(step[p])
+        # `visited` holds the number of the walk plus one: only a state of this very walk closes a new cycle.
         if visited[p] == q + 1 and p in path:
             lengths.add(len(path) - path.index(p))
     return sorted(lengths)

@@ -84,6 +84,7 @@ def left_kernel(matrix: fmpq_mat) -> fmpq_mat:
     d = matrix.nrows()
     if not matrix.ncols():
         return identity(d)
+    # One common denominator does not change the kernel, so that it can be computed over the integers.
     numerators, _ = matrix.transpose().numer_denom()
     kernel, nullity = numerators.nullspace()
     return primitive(fmpq_mat(nullity, d, [kernel[i, j] for j in range(nullity) for i in range(d)]))
@@ -131,6 +132,7 @@ def rank(matrix: fmpq_mat) -> int:
 def coordinates(row: fmpq_mat, basis: fmpq_mat) -> fmpq_mat:
     """Return the coefficients of a row in a basis of reduced rows; raise `NotExact` if it lies outside their span."""
     chosen = pivots(basis)
+    # In a reduced basis every pivot column has a single 1: the entries there are the coefficients.
     coefficients = columns_of(row, chosen)
     if coefficients * basis != row:
         raise NotExact("a row lies outside of the space that must hold it: please report this machine")

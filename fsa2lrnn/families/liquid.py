@@ -96,6 +96,7 @@ def tie_channels(channels: tuple[ScalarChannel, ...], machine: MooreMachine) -> 
                 "a channel of the diagonal witness has letters of one multiplier and unlike shifts: it cannot be tied"
             )
             return Unknown(machine, family, reason)
+        # v + t (1 − χ) = (c₁ − t) χ + (c₀ + t) has to equal χ − α, which t = c₁ − 1 and α = 1 − c₁ − c₀ achieve.
         c1, c0 = line
         alpha = 1 - c1 - c0
         tied.append((alpha, [x - alpha for x in chi], [value[0] + c1 - 1 for value in channel.values]))
@@ -146,12 +147,14 @@ def _matrix(row: np.ndarray) -> np.ndarray:
 
 def _eigenbasis(differences: list[np.ndarray], n: int) -> np.ndarray | None:
     """Return a basis (n, n) of common eigenvectors with integer eigenvalues, or None if these do not span."""
+    # Each space is a matrix of rows; the eigenspaces of one matrix are split by the next, since they commute.
     spaces = [np.eye(n, dtype=int).astype(object)]
     for matrix in differences:
         parts: list[np.ndarray] = []
         for space in spaces:
             image = space @ matrix.T.astype(object)
             for value in _EIGENVALUES:
+                # Rows of the space are column vectors of the matrix: x with M x = value · x.
                 combinations = left_kernel(image - value * space)
                 if len(combinations):
                     parts.append(combinations @ space)

@@ -44,6 +44,7 @@ class PermutationGroup:
             if inside[g]:
                 continue
             generators.append(g)
+            # The finite set is closed under products with the generators from the right, which makes it a subgroup.
             new = np.flatnonzero(inside)
             while len(new):
                 images = np.unique(self.table[new][:, generators])
@@ -54,6 +55,7 @@ class PermutationGroup:
     def conjugates(self, g: int) -> np.ndarray:
         """Return the conjugates of an element, as a mask (N,)."""
         mask = np.zeros(self.order, bool)
+        # All h⁻¹ g h at once: entry h of the inner table is h⁻¹ g.
         mask[self.table[self.table[self.inverse, g], np.arange(self.order)]] = True
         return mask
 
@@ -84,6 +86,7 @@ class PermutationGroup:
         first = self.table[:, members].min(axis=1)  # the least element of each coset names it
         representatives = np.unique(first)
         number = np.full(self.order, -1)
+        # Representatives are sorted, so that the coset of the identity, element 0, becomes element 0.
         number[representatives] = np.arange(len(representatives))
         return PermutationGroup(number[first[self.table[np.ix_(representatives, representatives)]]])
 
@@ -100,6 +103,7 @@ def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[Permutat
         return None
     codes = _codes(listed)
     order = np.argsort(codes)
+    # `listed[:, g]` has in row h the map "g, then h"; rows are found by their bytes in sorted order.
     table = [order[np.searchsorted(codes[order], _codes(listed[:, g]))] for g in listed]
     return PermutationGroup(np.array(table)), listed.astype(np.int64)
 
@@ -117,6 +121,8 @@ def composition_factors(group: PermutationGroup) -> Counter[str]:
     """
     if group.order == 1:
         return Counter()
+    # A minimal normal subgroup is the normal closure of each of its elements but 1, and one element per conjugacy class
+    # is enough.
     smallest = min((group.normal_closure(g) for g in group.representatives[1:]), key=np.count_nonzero)
     if smallest.all():
         return Counter([_name(group.order)])
@@ -124,6 +130,7 @@ def composition_factors(group: PermutationGroup) -> Counter[str]:
 
 
 def _name(order: int) -> str:
+    # A simple group is abelian only if it is cyclic of prime order.
     if all(order % p for p in range(2, isqrt(order) + 1)):
         return f"Z{order}"
     return SIMPLE.get(order, f"simple of order {order}")
@@ -136,6 +143,7 @@ def subgroups(group: PermutationGroup, limit: int) -> list[np.ndarray] | None:
     cyclic = {mask.tobytes(): mask for mask in (group.closure(np.arange(group.order) == g) for g in range(group.order))}
     masks = {trivial.tobytes(): trivial}
     queue = [trivial]
+    # Every subgroup is reached by adding cyclic subgroups one at a time; the list grows while it is read.
     for mask in queue:
         for other in cyclic.values():
             if (other & ~mask).any():

@@ -85,6 +85,7 @@ def projections(machine: MooreMachine, functions: np.ndarray, family: str) -> Ho
     if adapted is None:
         return None
     values, levels, letters = adapted
+    # The axes of `values` are function and state; row i of a letter's matrix expresses the image of function i.
     needed = list(range(len(levels)))
     for i in reversed(needed):  # drop functions that neither another function nor a pair of states needs
         rest = [j for j in needed if j != i]
@@ -96,6 +97,7 @@ def projections(machine: MooreMachine, functions: np.ndarray, family: str) -> Ho
     while None in (factored := [_factors(A * scale[:, None] / scale) for A in letters]):
         scale = scale * np.array([2 ** levels[i] for i in needed], object)
     width = 1 + max([len(needed) - 1, *(i for factors in factored for key, _ in factors or () for i in key)])
+    # Spare coordinates, for rows that wait to be written, are zero at every state.
     spare = np.zeros((machine.n_states, width - len(needed)), object)
     at = tuple(map(tuple, np.hstack([values[needed].T * scale, spare]).tolist()))
     keys, rates = list[tuple[tuple[int, ...], ...]](), list[tuple[Fraction, ...]]()
@@ -103,7 +105,9 @@ def projections(machine: MooreMachine, functions: np.ndarray, family: str) -> Ho
         denominators = [lcm(*(x.denominator for x in key.values())) for key, _ in factors or ()]
         pairs = list(zip(factors or (), denominators, strict=True))
         keys.append(tuple(tuple(int(key.get(i, 0) * m) for i in range(width)) for (key, _), m in pairs))
+        # Scaling a key by m to make it an integer vector divides its rate by m², which leaves β k kᵀ as it is.
         rates.append(tuple(rate / m**2 for (_, rate), m in pairs))
+    # All functions are zero at state 0, so the shift of a letter is the vector of δ(0, a).
     shifts = tuple(at[q] for q in machine.delta[:, 0])
     return HouseholderWitness(machine, family, tuple(keys), shifts, None, at, tuple(rates))
 
@@ -118,16 +122,22 @@ def _adapted(delta: np.ndarray, functions: np.ndarray) -> tuple[np.ndarray, list
     rows = linear.matrix(basis_zero_at(functions, 0)[:, 1:].tolist(), module.dimension)
     part = Module(restricted(module, rows) or ())
     d, one = part.dimension, linear.identity(part.dimension)
+    # T54: d repetitions of a letter act as the projection onto what the letter fixes.
     powers = [letter**d for letter in part.letters]
+    # Only commuting projections have a common basis in which each is diagonal with entries 0 and 1.
     if any(p * q != q * p for p, q in combinations(powers, 2)):
         return None
     spaces = [one]
+    # Space i + 1 is the submodule that the nilpotent parts A_a − A_a^d generate on space i; level i is what it adds to
+    # that.
     while size := spaces[-1].nrows():
         images = [spaces[-1] * (letter - power) for letter, power in zip(part.letters, powers, strict=True)]
         spaces.append(spin(part, linear.stack(images, d)).rows)
+        # A space that does not shrink would never reach 0, so that the nilpotent parts have no common triangular form.
         if spaces[-1].nrows() == size:
             return None
     echelon, chosen, levels = Echelon(d, linear.PRIME), list[fmpq_mat](), list[int]()
+    # From the smallest space up, the echelon form keeps of each space only what the higher levels lack.
     for level, space in reversed(list(enumerate(spaces))):
         parts = [space]
         for power in powers:  # what each letter fixes, and what it does not
@@ -155,11 +165,14 @@ def _factors(A: np.ndarray) -> list[tuple[dict[int, Fraction | int], Fraction]] 
     while rows:
         i = next((i for i in rows if not any(row[i] for row in rows.values())), None)
         if i is not None:
+            # β = 1 with a unit key erases coordinate i, which no remaining row reads any more.
             factors.append(({i: 1}, one))
             erased.remove(i)
             target, h = i, rows.pop(i)
         else:
             i, h = rows.popitem()
+            # The spare coordinate is moved by a factor ½ (e_i − e_spare)(e_i − e_spare)ᵀ at the end, which halves it:
+            # so h is doubled.
             target, h = d + len(copies), 2 * h
             copies.append((i, target))
         if (size := h @ h) > Fraction(1, 4):  # β |k|² would be above 1

@@ -40,6 +40,8 @@ def _combination(space: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, in
     pairs = [(p, q) for p in range(len(numbers)) for q in range(p + 1, len(numbers)) if numbers[p] == numbers[q]]
     pairs = pairs[:_PAIRS_TRIED]  # states are numbered breadth first, so these are near the start
     pivots = pivot_columns(space.basis)
+    # On the pivot columns the basis is an invertible square matrix; e_p − e_q lies in W, so these entries determine its
+    # coefficients.
     square = fmpq_mat(fmpz_mat(space.basis[:, pivots].T.tolist()))
     differences = [[int(column == p) - int(column == q) for p, q in pairs] for column in pivots]
     columns = fractions_of(square.solve(fmpq_mat(fmpz_mat(differences)))).T

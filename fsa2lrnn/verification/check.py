@@ -144,6 +144,7 @@ def _check_joint_sets(certificate: Certificate, model: LRNN, ignore: Ignore, wor
         least = next(proved, np.inf)  # nothing counts after words of which no continuation counts
         if not 0 < margin <= least:
             raise CertificateRefused(f"at length {length:,} a margin of {margin:.6g} is claimed, {least:.6g} is proved")
+    # All lengths are proved only if after the claimed ones no position counts any more.
     if horizon is None and next(proved, None) is not None:
         raise CertificateRefused(
             f"words of more than {len(claimed):,} letters count too, and the certificate bounds no margins of these"
@@ -154,6 +155,7 @@ def _check_joint_sets(certificate: Certificate, model: LRNN, ignore: Ignore, wor
 def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) -> Specification:
     """Enumerate the joint states again up to the claimed length, or until they close; return the specification."""
     goal, horizon = _goal(certificate, model, ignore), certificate.horizon
+    # T8 (c): agreement up to the claimed length, or (a) for all lengths if no pair is new.
     walk = explore(model, goal, lambda steps: steps <= MOST_READ, horizon)
     if uncovered := set(certificate.scans) - set(walk.scans):
         raise CertificateRefused(

@@ -59,6 +59,7 @@ def is_right_in_every_order(model: LRNN, goal: Specification, rows: np.ndarray, 
     except UnsupportedFormat:
         return False
     weights, kind = tables.weights, tables.format()
+    # T28 needs exact steps from the reachable states, and margins above the rounding of the read-out at each of them.
     x = ModelSystem(model).state_of(rows)[0].x.cpu().double().numpy()  # (N, H, b)
     if not steps_exactly(weights["A"], weights["v"], x, kind):
         return False
@@ -85,6 +86,7 @@ def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat
     size = max(1, _AT_ONCE // A.size)
     for first in range(0, len(x), size):
         part = x[first : first + size, None, :, None, :]  # (N, 1, H, 1, b)
+        # All terms of a row are multiples of 2^unit, and no partial sum exceeds the sum of their sizes.
         unit = np.minimum((of_A + lowest_bit(part)).min(-1), of_v)  # (N, |Σ|, H, b)
         total = (np.abs(A) * np.abs(part)).sum(-1) + np.abs(v)
         is_nothing = total == 0
@@ -197,6 +199,7 @@ def explore_pairs(
         outputs = np.array([system.initial_output()])
         if goal.is_wrong(outputs, walk.tags).any():
             return _refuted(np.empty(0, np.int64), outputs, goal)
+    # Pairs are numbered in the order of discovery: `first` is the number of the first pair of the current level.
     rows, states, start_is_read = [walk.states], [walk.tags], goal.empty_word
     parents, letters, reached, first = [], [], [], 0
     while len(walk):

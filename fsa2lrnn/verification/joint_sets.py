@@ -78,6 +78,7 @@ class JointSets:
         operation on the first letter has no bound, naming the operation, the size of its operands, and the ranges.
         """
         n, W = self._n_nodes, len(self._start)
+        # An empty box has low = ∞ and high = −∞, the neutral elements of the minimum and the maximum.
         low = torch.full((n, W), torch.inf, dtype=torch.float64)
         high = -low
         low[0] = high[0] = self._start
@@ -88,6 +89,7 @@ class JointSets:
             if not len(edges):
                 return
             centre = torch.where(alive[:, None], (low + high) / 2, 0)
+            # Widened by more than the rounding of float64, so that the box contains [low, high].
             radius = torch.maximum(high - centre, centre - low).clamp(min=0) * (1 + 2.0**-30)
             radius = torch.where((high > low) & alive[:, None], radius + 2.0**-50 * centre.abs(), 0)
             low, high, least = torch.full_like(low, torch.inf), torch.full_like(low, -torch.inf), float("inf")
@@ -97,6 +99,7 @@ class JointSets:
                 least = min(least, margin)
                 to = torch.from_numpy(self._to[some])[:, None].expand(-1, W)
                 down, up = reached.mid - reached.off, reached.mid + reached.off
+                # A point stays a point; other boxes are widened by the rounding of the two subtractions.
                 wide = 2.0**-50 * reached.mid.abs() * (reached.off > 0)
                 low.scatter_reduce_(0, to, down - wide, "amin")
                 high.scatter_reduce_(0, to, up + wide, "amax")
@@ -130,6 +133,7 @@ class JointSets:
             A, v = layer.rounded_tables(u)
             shape = (layer.n_heads, size // layer.n_heads)
             state = own.unflatten(shape)[..., None]
+            # A x + v is one product of [A, v] with [x, 1], so that both share the same ε (T60).
             one = x.like(RoundedNumbers.exact(torch.ones_like(state.mid[..., :1, :]), self._kind))
             table = Zonotopes.joined([x.like(A), x.like(v)[..., None]])
             moved = (table @ Zonotopes.joined([state, one], -2))[..., 0].flatten()
@@ -184,6 +188,7 @@ class JointSets:
             names = "LayerNorm before the read-out", "the read-out"
             self._require_bounds(zip(names, ([stream], [read]), (read[counts], logits), strict=True))
         expected = logits[np.arange(len(counts)), numbers][:, None]
+        # T60: the shared ε cancel in a difference of logits, but the own radii of both add up.
         spread = (expected.shared - logits.shared).abs().sum(-1) + expected.own + logits.own
         slip = 2.0**-40 * (expected.size + logits.size)
         least = expected.mid - logits.mid - spread * (1 + 2.0**-30) - slip
@@ -203,6 +208,7 @@ def refined(partition: np.ndarray, goal: Specification, needs_letter: bool) -> t
     if not 1 <= n <= MOST_NODES:
         raise CertificateRefused(f"a partition of {n:,} nodes: 1 to {MOST_NODES:,} are read")
     state, last = np.full(n, -1), np.full(n, _NONE)
+    # A partition refines the specification if every node stands for one state; it is walked from the start.
     state[0], pending = goal.start, [0]
     while pending:
         node = pending.pop()

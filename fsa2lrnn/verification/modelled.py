@@ -82,6 +82,7 @@ def _table_faults(tables: SwitchedAffine) -> Iterator[str]:
 
 def _faults(model: LRNN) -> Iterator[str]:
     """Yield the faults of a model. Later checks assume that earlier ones found none, so the first kind ends them."""
+    # Types are compared exactly: a subclass may override any method.
     if type(model) is not LRNN:
         yield f"it is of type {_name(model)}, a subclass that may compute anything: verify an LRNN itself"
         return

@@ -66,6 +66,7 @@ def slack_of(model: LRNN | SwitchedAffine, more: float = 0.0) -> Slack:
         raise UnsupportedFormat(f"slack = {more}: what tables may differ by is a number of at least 0")
     if isinstance(model, SwitchedAffine):
         return Slack(more, more)
+    # T27: the bound between any two evaluations of the gates, over all letters.
     A, v = (error.numpy() for error in table_error(model))
     if not (np.isfinite(A).all() and np.isfinite(v).all()):
         raise UnsupportedFormat(

@@ -159,6 +159,7 @@ def too_large(minimal: MooreMachine) -> str:
 
 
 def _accepted(answer: MinimalBlock) -> MinimalBlock:
+    # A refused certificate costs its bound alone: V itself is a block of size n − 1, and the bound 1 needs no proof.
     if fault := refusal(answer.to_json()):
         note = f"the certificate of the upper bound was refused ({fault}): please report this machine"
         answer = replace(answer, upper=answer.machine.n_states - 1, found=None, note=note)
@@ -176,16 +177,19 @@ def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> M
     """
     n, lower, impossible = minimal.n_states, 1, None
     try:
+        # Without all kinds the condition of T31 cannot be checked, so only the trivial interval 1 … n − 1 remains.
         module, kinds = analysed(minimal, check)
         if kinds is None:
             note = "some constituent of the functions of the state was neither split nor proved irreducible"
             return MinimalBlock(minimal, field, 1, n - 1, None, None, note)
         found = chain(module, kinds, field, check)
+        # T31: every submodule of smaller dimension lies in U_{lower−1}, which gives two states one vector.
         lower = found.bound
         if lower > 1:
             certificate = chain_certificate(minimal, f"block({lower - 1})", lower - 1, kinds, found)
             impossible = {**certificate, "field": field}
         search = BlockSearch(module, minimal, kinds, field, found, check)
+        # Size n − 1 needs no search: V itself has dimension n − 1 and separates all states (T30).
         for size in range(lower, n - 1):
             if (blocks := search.blocks(size)) is not None:
                 return MinimalBlock(minimal, field, lower, size, impossible, tuple(blocks), _OPEN * (size > lower))
@@ -199,9 +203,11 @@ _kinds: dict[MooreMachine, tuple[Module, list[ModuleKind] | None]] = {}  # of th
 
 def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[ModuleKind] | None]:
     """Return V and the kinds of its constituents, None if some part was neither split nor proved irreducible."""
+    # The kinds are rational and only their weights depend on the field, so that one analysis serves all three fields.
     if minimal not in _kinds:
         module = functions_module(minimal.delta)
         _kinds[minimal] = module, constituents(module, check)
+        # Dictionaries keep the order of insertion: the machine that was analysed first is dropped.
         if len(_kinds) > _KEPT:
             del _kinds[next(iter(_kinds))]
     return _kinds[minimal]

@@ -51,6 +51,7 @@ class RealBlockWitness(CertifiedAnswer, AffineWitness):
         n_letters, n = len(self.machine.alphabet), self.machine.n_states
         sizes = tuple(block.real_size for block in self.blocks)
         b = max(sizes)
+        # The axes are letter, block, row and column; entries beyond the size of a block are zero and stay zero.
         A, v = np.zeros((n_letters, len(sizes), b, b)), np.zeros((n_letters, len(sizes), b))
         x = np.zeros((n, len(sizes), b))
         for h, (k, block) in enumerate(zip(sizes, self.blocks, strict=True)):
@@ -115,12 +116,14 @@ class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
 
 def real_blocks(machine: MooreMachine, family: str, size: int) -> CertifiedAnswer | Unknown:
     """Decide whether one layer of real blocks of at most `size` represents a minimal machine."""
+    # Rational blocks are real, so a lower bound over the reals excludes both.
     real = minimal_block(machine, "R", _BUDGET)
     if size < real.lower:
         assert real.impossible is not None
         least = f"at least {real.lower}" if real.value is None else str(real.lower)
         reason = f"Real blocks must have size {least}: smaller ones leave two states with one vector."
         return BoundImpossibility(machine, family, reason, real.impossible)
+    # Rational blocks are preferred: their entries are integers, which floats can hold exactly.
     rational = minimal_block(machine, "Q", _BUDGET)
     for answer in (rational, real):
         if size >= answer.upper:
@@ -136,6 +139,7 @@ def householder_heads(
     `most` is None for any number of factors. The text of an `Unknown` begins with `reason`.
     """
     bounds = factor_bounds(machine, budget)
+    # T58: equations between contractions merge two states, whatever the number of factors is.
     if bounds.refutation is not None:
         return replace(bounds.refutation, family=family)
     assert bounds.lower is not None
@@ -159,19 +163,24 @@ def head_tables(machine: MooreMachine, heads: Sequence[StateBlock], m: int) -> H
     rounding makes more than m factors necessary.
     """
     n_letters, b = len(machine.alphabet), max(head.real_size for head in heads)
+    # The axes are letter, head, factor and coordinate. A factor is I − k kᵀ: the key 0 is the identity,
+    # a key of norm 1 a projection, and one of norm √2 a reflection.
     keys = np.zeros((n_letters, len(heads), m, b))
     shifts, vectors = np.zeros((n_letters, len(heads), b)), np.zeros((machine.n_states, len(heads), b))
     for h, head in enumerate(heads):
         functions, size = head.rounded()[0], head.real_size
         centred = functions - functions.mean(axis=1, keepdims=True)
+        # The inverse of the Cholesky factor of the Gram matrix turns the rows into orthonormal ones.
         x = np.linalg.solve(np.linalg.cholesky(centred @ centred.T), centred)  # x xᵀ = I
         x *= np.sqrt(machine.n_states)  # vectors of size about 1
         vectors[:, h, :size] = x.T
         for a, row in enumerate(machine.delta):
             if len(np.unique(row)) == 1:
+                # A constant erases every axis by a projection and adds the vector of its state.
                 found = np.eye(size)
                 shifts[a, h, :size] = x[:, row[0]]
             else:
+                # Since x xᵀ = n I, the matrix B with B x = x[:, δ_a] is x[:, δ_a] xᵀ / n.
                 found = np.sqrt(2) * reflections(x[:, row] @ x.T / machine.n_states)
             if len(found) > m:
                 raise NotExact(f"a head of {size} dimensions takes {len(found)} factors, not {m}, after rounding")
@@ -188,9 +197,13 @@ def reflections(A: np.ndarray) -> np.ndarray:
     [[-0.707, 0.707]]
     """
     b, keys = len(A), list[np.ndarray]()
+    # Each round lowers rank(A − I) by one, so the loop needs at most b rounds; `moved[j]` is |A e_j − e_j|.
     while (moved := np.linalg.norm(A - np.eye(b), axis=0)).max() > _STILL and len(keys) < b:
+        # The axis that moves most gives the key with the least relative rounding error.
         x = np.eye(b)[moved.argmax()]
         k = (A @ x - x) / moved.max()
         keys.append(k)
+        # The reflection acts after A, exchanges A x and x, and so fixes x from now on.
         A = A - 2 * np.outer(k, k @ A)
+    # From R_r ⋯ R_1 A = I follows A = R_1 ⋯ R_r, so that the key found last is applied first.
     return np.array(keys[::-1]).reshape(-1, b)

@@ -57,6 +57,7 @@ class SubmoduleChain:
 
     def merged(self, c: int) -> tuple[int, int] | None:
         """Return two states that U_c does not separate, or None."""
+        # p is the first state of the class of q, so p < q means that U_c gives p and q the same values.
         numbers = classes(self.rows(c))
         return next(((p, q) for q, number in enumerate(numbers) if (p := numbers.index(number)) < q), None)
 
@@ -72,20 +73,27 @@ def chain(module: Module, kinds: Sequence[ModuleKind], field: str, check: Callab
     weights = [kind.weight(field) for kind in kinds]
     echelon = Echelon(d, linear.PRIME)
     copies, sizes = list[KindCopy](), [0]
+    # The copies of a kind in V/U_j by (kind, dim U_j); several c can refer to the same pair.
     generators: dict[tuple[int, int], list[fmpq_mat]] = {}
+    # The loop ends: a simple submodule of V/U_{c−1} is of some kind F and enters at level c − 1 + weight(F) at the
+    # latest.
     while sizes[-1] < d:
         c = len(sizes)
         for i, (kind, weight) in enumerate(zip(kinds, weights, strict=True)):
             if weight > c:
                 continue
+            # Copies are stored by increasing level, so the first sizes[j] rows span U_j, here for j = c − weight (T31).
             base = sizes[c - weight]
             if (i, base) not in generators:
                 check()
                 starts = accumulate((copy.rows.nrows() for copy in copies), initial=0)
                 below = [copy.rows for copy, start in zip(copies, starts, strict=False) if start < base]
                 modulo = quotient(module, linear.row_space(linear.stack(below, d)))
+                # The images of v under a basis of Hom(F, V/U_j), lifted from classes to functions.
                 generators[i, base] = linear.each_row(homs(kind.standard, modulo.module) * modulo.lift)
             for row in generators[i, base]:
+                # The rows so far span a submodule that contains U_j. F is irreducible, so a copy lies inside that
+                # submodule or meets it in U_j alone; the generator of the copy decides which.
                 if echelon.is_new(linear.residues(row)):
                     rows = linear.together_primitive(image(kind.standard, module, row))
                     echelon.independent(linear.residues(rows))
@@ -100,10 +108,12 @@ def reach(
     """Return V as copies of kinds: at level 0 the largest submodule of kinds that are allowed, the rest at 1 (T36)."""
     d = module.dimension
     copies: list[KindCopy] = []
+    # Level 0 takes copies of allowed kinds until no quotient has another one, level 1 then takes all that is left of V.
     for level, numbers in enumerate((allowed, range(len(kinds)))):
         is_growing = True
         while is_growing:
             rows = linear.stack((copy.rows for copy in copies), d)
+            # All copies of one round stand on the submodule that the rows of the earlier rounds span.
             below, base, is_growing = quotient(module, linear.row_space(rows)), rows.nrows(), False
             echelon = Echelon(below.module.dimension, linear.PRIME)
             for i in numbers:
@@ -136,6 +146,8 @@ def chain_certificate(
             {"kind": copy.kind, "base": copy.base, "level": copy.level, "rows": _integers(copy.rows)}
             for copy in found.copies
         ],
+        # The rows of all copies are a basis of V; the checker reads coordinates with the inverse, up to a common
+        # factor.
         "inverse": _integers(linear.together_primitive(rows.inv())),
     }
 

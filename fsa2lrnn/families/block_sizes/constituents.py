@@ -76,6 +76,7 @@ class ModuleKind:
 
 def standard(module: Module, vector: fmpq_mat, path: Path, element: Element) -> CyclicModule:
     """Return a module in the basis of the images of `vector` (1, d) along `path`, which must be a basis."""
+    # Row i holds basis vector i in the old coordinates, and letters act from the right.
     rows = follow(module, vector, path)
     inverse = rows.inv()
     return CyclicModule(Module(tuple(rows * letter * inverse for letter in module.letters)), path, element)
@@ -90,15 +91,20 @@ def homs(kind: CyclicModule, module: Module) -> fmpq_mat:
     rows, d, m = linear.left_kernel(module.element(kind.element)), kind.dimension, module.dimension
     for small, letter in zip(kind.module.letters, module.letters, strict=True):
         k = rows.nrows()
+        # Each of the k rows is a candidate for the image of v; `kind.path` determines the images of the other basis
+        # vectors.
         images: list[fmpq_mat] = []  # those of all rows under the word of each basis vector
         for parent, a in kind.path if k else ():
             images.append(rows if parent < 0 else images[parent] * module.letters[a])
+        # Row i belongs to basis vector i of the kind; column r·m + j holds coordinate j for candidate r.
         flat, moved = (
             fmpq_mat(d, k * m, [x for part in parts for x in part.entries()])
             for parts in (images, [part * letter for part in images])
         )
+        # The relations e_i a = Σ_j small[i, j] e_j must hold for the images; the errors are linear in the candidates.
         errors = (moved - small * flat).tolist()
         errors_of_row = [[x for line in errors for x in line[r * m : (r + 1) * m]] for r in range(k)]
+        # The combinations of candidates without error remain, so the number of rows falls from letter to letter.
         rows = linear.left_kernel(linear.matrix(errors_of_row, d * m)) * rows
     return linear.row_space(rows)
 
@@ -176,6 +182,8 @@ def constituents(module: Module, check: Callable[[], None]) -> list[ModuleKind] 
         part = pending.pop()
         while part.dimension:
             check()
+            # Submodules of known kinds are divided out until none is left, so that what is split next begins with a new
+            # kind.
             reduced = _known_part(part, kinds)
             if not reduced.nrows():
                 break
@@ -207,6 +215,7 @@ def split(module: Module, check: Callable[[], None], seed: int = 0) -> ModuleKin
     for _ in range(_DRAWN // _SHORTLIST):
         check()
         element, kernel = _singular(module, rng)
+        # A kernel larger than the commutant C cannot prove irreducibility; `n_maps` bounds dim C from above.
         if not 0 < kernel.nrows() <= n_maps:
             continue
         result = _norton(module, element, kernel)
@@ -234,14 +243,20 @@ def _norton(module: Module, element: Element, kernel: fmpq_mat) -> fmpq_mat | Mo
         return spun.rows
     cospun = spin(module.dual, covector)
     if len(cospun.path) < d:
+        # What a proper submodule of the dual annihilates is a proper submodule of the module.
         return linear.left_kernel(cospun.rows.transpose())
     form = standard(module, vector, spun.path, element)
+    # v·C: an endomorphism is determined by the image of v.
     maps = homs(form, form.module)
     found = _commutant(form, maps)
     if isinstance(found, fmpq_mat):
+        # v·c generates the image of c, a proper submodule if c is not invertible; `spun.rows` returns to the old
+        # coordinates.
         return spin(form.module, found).rows * spun.rows
+    # T32 needs a kernel of θ that is no larger than v·C.
     if found is None or maps.nrows() < kernel.nrows():
         return maps.nrows()
+    # A column u becomes rows · u in the new basis; written as a row, that is u · rowsᵀ.
     return ModuleKind(form, linear.primitive(covector * spun.rows.transpose()), *found)
 
 
@@ -255,8 +270,10 @@ def _commutant(form: CyclicModule, maps: fmpq_mat) -> tuple[Polynomial, fmpq_mat
     central = [a for a in letters if all(a * b == b * a for b in letters)][:20]
     for row in [linear.rows_of(a, [0]) for a in central] + linear.each_row(maps):
         t = image(form, form.module, row)
+        # `maps` is reduced: the pivot columns of a row of v·C are its coordinates in the basis `maps`.
         minimal = linear.columns_of(maps * t, chosen).minpoly()  # of t, by its action on v·C
         factors = minimal.factor()[1]
+        # If the minimal polynomial is a product f·g, f(t) is neither zero nor invertible, and row 0 of f(t) is v·f(t).
         if sum(exponent for _, exponent in factors) > 1:
             return linear.rows_of(value_at(factors[0][0].coeffs(), t), [0])
         if minimal.degree() == e and minimal.denom() == 1:  # t is an algebraic integer
@@ -280,6 +297,7 @@ def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
         nullity = module.nullity(element)
         if nullity and (best is None or nullity < best[0]):
             best = nullity, element
+        # No singular element has a smaller kernel.
         if nullity == 1:
             break
     if best is None:
@@ -294,11 +312,13 @@ def draw(n_letters: int, rng: random.Random) -> Element:
         return tuple(rng.randrange(n_letters) for _ in range(rng.choice(_LENGTHS)))
 
     pattern = rng.random()
+    # The zero element, with everything as its kernel, decides modules whose commutant has their own dimension.
     if pattern < 0.1:
         return ()
     if pattern < 0.45:
         return ((1, word()), (rng.choice((-1, -1, 1)), word()))
     if pattern < 0.7:
         return ((1, word()), (-1, word()), (rng.choice((-1, 1)), word()), (rng.choice((-2, -1, 1, 2)), word()))
+    # Differences of words before a common word: (u − v) x + (u' − v') y.
     u, v, x, y = word(), word(), word(), word()
     return ((1, u + x), (-1, v + x), (1, word() + y), (-1, word() + y))

@@ -76,11 +76,14 @@ def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> F
     minimal = minimise(machine)
     n = minimal.n_states
     sink = sink_of(minimal.delta) if n > 1 else None
+    # T36 (d): with a sink at 0, a letter takes one factor per step of its chains and of its cycles.
     upper = None if sink is None else max(len(sink_keys(row, sink)) for row in minimal.delta)
     are_free = all(len(np.unique(row)) in (1, n) for row in minimal.delta)  # permutations and constants
+    # T36 (c) and (d) construct layers of factors for the other machines, so that T58 cannot refute them.
     if upper is None and not are_free and (refutation := refuted(minimal, "contracting", "householder")):
         return FactorBounds(minimal, None, None, refutation.to_json(), (), "", refutation)
     if note := too_large(minimal):
+        # Without factors every letter fixes all differences of vectors, so two reachable states need at least one.
         return FactorBounds(minimal, min(1, n - 1), upper, None, (), note)
     deadline = budget if isinstance(budget, Deadline) else Deadline(budget)
     check = partial(deadline.check, "looking for fewer factors")
@@ -108,13 +111,17 @@ def _bounds(minimal: MooreMachine, upper: int | None, are_free: bool, check: Cal
 
     lower, excluded, found = 0, None, reached(0)
     for count in sorted({*counts} - {0}):  # all kinds together separate all states
+        # U_0 is the largest submodule of kinds that m factors can move; if it separates all states, m may suffice.
         if found.merged(0) is None:
             break
+        # T36 (a): the kinds of smaller counts leave two states with one vector, so fewer than `count` factors do not
+        # suffice.
         lower, excluded, found = count, found, reached(count)
     if lower > 1 and excluded is not None:
         impossible = chain_certificate(minimal, f"householder({lower - 1})", 0, kinds, excluded)
     heads: tuple[StateBlock, ...] = ()
     if are_free:
+        # T36 (c): for permutations and constants the necessary condition is also sufficient.
         upper = lower
         heads = tuple(BlockSearch(module, minimal, kinds, "R", found, check).of_copies())
     note = "" if upper is not None else "no construction is known for such letters"
@@ -125,6 +132,7 @@ def _count(kind: ModuleKind) -> int:
     """Return the largest rank of T_a − 1 over all letters a, on a real constituent of a kind."""
     one = linear.identity(kind.dimension)
     largest = max(linear.rank(letter - one) for letter in kind.standard.module.letters)
+    # The constituents of a kind are conjugate, so that each has the same share of the rank over the rationals.
     return largest * kind.weight("R") // kind.dimension
 
 

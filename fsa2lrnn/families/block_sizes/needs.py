@@ -69,12 +69,15 @@ def any_depth(machine: MooreMachine, field: Field = "R") -> AnyDepth:
         permutations, _ = images.generators(root)
         found = group_of(permutations)
         if found is None:
+            # Permutations of k points act faithfully on k − 1 dimensions, and so do their subgroups, which bounds d_K
+            # (T37).
             points = permutations.shape[1]
             upper = max(upper, points - 1)
             notes.append(f"the group of an image of {points} states is too large to be listed")
             continue
         factors += composition_factors(found[0])
     if not images.whole:
+        # Each group in the monoid permutes at most n states faithfully, so n − 1 dimensions are enough for its factors.
         upper = max(upper, minimal.n_states - 1)
         notes.append(f"only {images.cap:,} images were looked at")
     for name in factors:
@@ -96,6 +99,7 @@ def degree(name: str, field: Field) -> tuple[int, int | None]:
     """
     if cyclic := re.fullmatch(r"Z(\d+)", name):
         p = int(cyclic[1])
+        # A root of unity over ℂ, a rotation of the plane over ℝ, the p − 1 primitive roots together over ℚ (T25).
         d = 1 if p == 2 or field == "C" else 2 if field == "R" else p - 1
         return d, d
     if name in DEGREES:

@@ -56,6 +56,7 @@ class StateBlock:
     def _parts(self) -> list[tuple[str, ...]]:
         if real_roots(self.polynomial):
             return [("real",)] * self.size
+        # `number[1:]` holds the coefficients of t, t² …, which are zero for a rational number.
         are_rational = [not any(c != 0 for number in row for c in number[1:]) for row in self.functions]
         return [("real",) if is_rational else ("real", "imag") for is_rational in are_rational]
 
@@ -91,6 +92,8 @@ class StateBlock:
             real, imag = np.array(found).reshape(-1, 2).T
             return real.reshape(shape), imag.reshape(shape)
 
+        # Coordinate 2i is the real part of function i and 2i + 1 its imaginary part, which is dropped if it is always
+        # zero.
         kept = [2 * i + (part == "imag") for i, parts in enumerate(self._parts) for part in parts]
         (A, A_i), v, f = value(self.matrices), value(self.shifts), value(self.functions)
         # A complex number as the real matrix of the product with it.
@@ -134,6 +137,7 @@ def field_block(
         ArithmeticError: if the functions do not span a submodule of dimension b.
     """
     k, (b, d) = len(polynomial) - 1, (coefficients[0].nrows(), coefficients[0].ncols())
+    # Row m·b + i is t^m f_i, its k rational parts side by side: a rational basis of the block, shape (k·b, k·d).
     wide = linear.stack(map(side_by_side, multiples(coefficients, polynomial)), k * d)
     chosen = linear.pivots(linear.row_space(wide))
     if len(chosen) != b * k:
@@ -141,6 +145,7 @@ def field_block(
     inverse = linear.columns_of(wide, chosen).inv()
     matrices = []
     for letter in module.letters:
+        # Column m·b + j of `solved` is the coefficient of t^m f_j in the image of a function.
         image = side_by_side([part * letter for part in coefficients])
         solved = linear.columns_of(image, chosen) * inverse
         if solved * wide != image:
@@ -148,6 +153,7 @@ def field_block(
         matrices.append(tuple(tuple(tuple(solved[i, m * b + j] for m in range(k)) for j in range(b)) for i in range(b)))
     zero = tuple(coefficients[0][0, 0] * 0 for _ in range(k))
     functions = tuple((zero, *(tuple(part[i, q] for part in coefficients) for q in range(d))) for i in range(b))
+    # At state 0 all functions are 0, so f_i(δ(0, a)) = v_a[i].
     shifts = tuple(tuple(function[step[0]] for function in functions) for step in delta)
     return StateBlock(polynomial, functions, tuple(matrices), shifts)
 
@@ -157,6 +163,7 @@ def multiples(parts: list[fmpq_mat], polynomial: Polynomial) -> list[list[fmpq_m
     products = [parts]
     for _ in range(len(polynomial) - 2):
         *rest, top = products[-1]
+        # Multiplication by t shifts the coefficients; h is monic, so t^k is replaced by −Σ_m h_m t^m.
         products.append([part - top * c for part, c in zip([top * 0, *rest], polynomial, strict=False)])
     return products
 
@@ -175,10 +182,12 @@ def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:
     """
     r, d = rows.nrows(), rows.ncols()
     lattice = linear.primitive(linear.row_space(rows)).numer_denom()[0]
+    # The letters of V have integer entries, so that integer rows have integer images.
     letters = [letter.numer_denom()[0] for letter in module.letters]
     while True:
         images = [entry for letter in letters for entry in (lattice * letter).entries()]
         wider = fmpz_mat(r * (1 + len(letters)), d, [*lattice.entries(), *images]).hnf()
+        # The images lie in the same span, so that the Hermite form has rank r and zero rows after the first r.
         wider = fmpz_mat(r, d, wider.entries()[: r * d])
         if wider == lattice.hnf():
             return fmpq_mat(lattice.lll())
@@ -189,6 +198,7 @@ def whole_block(delta: Sequence[Sequence[int]]) -> StateBlock:
     """Return the block of all n − 1 functions: the indicators of states 1 … n−1, for a table (|Σ|, n)."""
     n = len(delta[0])
     functions = tuple(tuple((int(q == i),) for q in range(n)) for i in range(1, n))
+    # [δ(q, a) = i] is affine in the indicators of q: the value at state 0 is the shift, the differences are the matrix.
     matrices = tuple(
         tuple(tuple((int(step[q] == i) - int(step[0] == i),) for q in range(1, n)) for i in range(1, n))
         for step in delta

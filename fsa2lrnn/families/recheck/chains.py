@@ -48,6 +48,8 @@ def check_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str
             u = below[c - kind.weight]
             spend(len(chain.copies))
             above = [copy for copy in chain.copies if copy.kind == i and copy.base <= u <= copy.start]
+            # T33: a count modulo the prime is at least the one over ℚ, so a count that the listed copies reach is
+            # exact.
             if (i, u) not in counted:
                 counted[i, u] = homs(kind, machine, chain.columns[u:], kind.commutant * len(above))
             fault = f"kind {i} has more copies above level {c - kind.weight} than are listed"
@@ -97,21 +99,25 @@ def homs(kind: CheckedKind, machine: CheckedMachine, columns: list[Any], target:
     A map is determined by f, the image of the first basis vector; the relations of the others, applied to f, must
     vanish on the columns. Relations modulo the prime are counted until `target` dimensions are left.
     """
+    # `maps[i]` is the map of states by which f becomes the image of basis vector i: f composed with it.
     maps = [list(range(machine.n))]
     for parent, a in kind.path:
         maps.append([maps[parent][s] for s in machine.delta[a]])
     small = [[[(j, residue(x)) for j, x in row.items()] for row in letter] for letter in kind.letters]
     rng, span, tree = random.Random(0), Span(), set(kind.path)
+    # A random combination y of the columns tests all of them at once; each round adds equations for f to the span.
     for _ in range(len(columns)):
         y = [0] * (machine.n - 1)
         spend(machine.n * len(columns))
         for column in columns:
             c = rng.randrange(PRIME)
             y = [(x + c * z) % PRIME for x, z in zip(y, column, strict=True)]
+        # With the entries adding up to 0, y is a functional on functions modulo constants.
         y = [-sum(y), *y]
         pushed = [_pushed(image, y) for image in maps]
         for a, step in enumerate(machine.delta):
             for i, image in enumerate(maps):
+                # Along the tree the relation defines the image of a basis vector, so there is nothing to check.
                 if (i, a) in tree:
                     continue
                 vector = _pushed([image[s] for s in step], y)
@@ -119,6 +125,8 @@ def homs(kind: CheckedKind, machine: CheckedMachine, columns: list[Any], target:
                 for j, x in small[a][i]:
                     vector = [v - x * z for v, z in zip(vector, pushed[j], strict=True)]
                 span.add([v % PRIME for v in vector])
+                # Each independent equation lowers the dimension by one; fewer equations can only give a larger, valid
+                # bound.
                 if len(columns) - len(span.rows) <= target:
                     return len(columns) - len(span.rows)
     return len(columns) - len(span.rows)

@@ -86,6 +86,7 @@ def _blocks(machine: CheckedMachine) -> list[set[int]]:
                 blocks[i] -= part
                 blocks.append(part)
                 block_of.update(dict.fromkeys(part, len(blocks) - 1))
+                # Hopcroft: a block that waits is replaced by both its parts, otherwise the smaller part is enough.
                 waiting.add(len(blocks) - 1 if i in waiting or len(part) <= len(blocks[i]) else i)
     return blocks
 
@@ -126,6 +127,7 @@ def after(q: int, word: Word, machine: CheckedMachine) -> int:
             q = row[q]
         spend(2 * len(path) + 1)
         if (left := repetitions - len(path)) > 0:
+            # The walk has closed a cycle, so the remaining repetitions count modulo its length.
             cycle = path[place[q] :]
             q = cycle[left % len(cycle)]
     return q

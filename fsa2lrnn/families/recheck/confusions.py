@@ -22,6 +22,7 @@ def check_confused(words: Any, separator: Any, machine: CheckedMachine, start: i
         u, w, loop = words
         p, q = after(start, u, machine), after(start, w, machine)
         longer, period = _length(w) - _length(u), _length(loop)
+        # T55 (b): an empty loop stands for words of equal length.
         require(longer % period == 0 if period else longer == 0, "the lengths are not congruent")
         require(len(set(map(_last, words if period else (u, w)))) == 1, "the last letters differ")
         require(after(q, loop, machine) == q, "the loop moves a state")

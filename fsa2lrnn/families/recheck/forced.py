@@ -72,6 +72,7 @@ def check_impossible(certificate: dict[str, Any], machine: CheckedMachine, form:
     is_separated = machine.outputs[after(p, separator, machine)] != machine.outputs[after(q, separator, machine)]
     require(is_separated, f"the separator does not tell {p} from {q}")
     terms = [fields(term, "coefficient", "from", "to", "words", "then") for term in as_list(certificate["terms"])]
+    # All coefficients are integers over one denominator `scale`, so the sum has to be scale · (e_p − e_q).
     scale, coefficients = integers([term[0] for term in terms])
     total = [0] * machine.n
     for (_, source, target, words, then), coefficient in zip(terms, coefficients, strict=True):
@@ -108,6 +109,7 @@ def _must_agree(u: Word, other: Word, machine: CheckedMachine, form: MatrixHypot
         return True
     if form.letters == "commuting" and letters == others:
         return True
+    # T54: both words act as the projection onto what all their letters fix.
     if form.letters == "paracontracting" and letters.keys() == others.keys():
         return _is_projection(u, machine.n - 1) and _is_projection(other, machine.n - 1)
     if form.letters == "contracting" and _are_idempotents(u, other, machine):

@@ -34,8 +34,10 @@ def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int
     chain = read_chain(certificate, machine, "R")
     require(all(copy.level in (0, 1) for copy in chain.copies), "a copy is neither at level 0 nor at 1")
     require(p != q, "the two states are one")
+    # The functions of level 0 are those on which these columns vanish.
     columns = chain.columns[sum(len(copy.rows) for copy in chain.copies if copy.level == 0) :]
     for i, kind in enumerate(chain.kinds):
+        # T36 (a): a constituent over ℝ has its share of the rank, weight / dimension, rounded up.
         fewest = max(_rank_moved(letter) for letter in kind.letters)
         if -(-fewest * kind.weight // (len(kind.path) + 1)) <= m:
             require(not homs(kind, machine, columns, 0), f"kind {i} has more copies than are listed")

@@ -40,6 +40,8 @@ def check_norton(letters: list[Letter], element: list[Any], v: list[Any], u: lis
     backwards = [(c, word[::-1]) for c, word in element]
     require(not any(applied(element, v, letters)), "the element does not kill the vector")
     require(not any(applied(backwards, u, transposed)), "the element does not kill the covector")
+    # A rank modulo the prime bounds that over ℚ from below, which is the safe direction for all three conditions that
+    # follow.
     small = [[{j: residue(x) for j, x in row.items()} for row in letter] for letter in letters]
     images = (applied(element, [int(i == j) for j in range(d)], small) for i in range(d))
     require(rank_of(images, d - nullity) >= d - nullity, "the element kills more than it should")

@@ -44,6 +44,8 @@ def check_irreducible(polynomial: list[int], reason: Any) -> None:
     if kind == "degree":
         require(m == 0 and k <= 3 and largest <= 10**5, "a polynomial of this degree or size needs another reason")
         spend(2 * largest * k)
+        # A root of a monic polynomial is at most 1 + its largest coefficient in size, and a rational one is an integer
+        # (T33).
         roots = k > 1 and any(modulo([*polynomial], [], [-r, 1]) == [0] for r in range(-largest - 1, largest + 2))
         require(not roots, "a polynomial has a root")
     else:
@@ -87,6 +89,7 @@ def real_roots(polynomial: list[int]) -> int:
         chain.append([-c for c in _remainder(chain[-2], chain[-1])])
     ends = []
     for sign in (-1, 1):
+        # The signs at ±∞ are those of the leading terms; the number of sign changes falls by one per real root.
         leading = [c[-1] * sign ** (len(c) - 1) for c in chain if c]
         ends.append(sum(x * y < 0 for x, y in itertools.pairwise(leading)))
     return ends[0] - ends[1]

@@ -67,6 +67,7 @@ def _is_zero(terms: list[tuple[dict[int, int], int]], order: int, primes: list[i
     for polynomial, sign in terms:
         for i, x in polynomial.items():
             total[i] = total.get(i, 0) + sign * x
+    # Multiplication by 1 − x^(m/p) modulo x^m − 1.
     for p in primes:
         nonzero = {i: x for i, x in total.items() if x}
         total = dict(nonzero)
@@ -96,6 +97,7 @@ def _check_affine(certificate: dict[str, Any], machine: CheckedMachine, family: 
     moved = [[sum(row[j] * y for j, y in enumerate(vector) if y) for row in A] for vector in x]
     for a, row in enumerate(machine.delta):
         for q, target in enumerate(row):
+            # A, x and B are all multiplied by `scale`, so products carry its square: B alone needs one more factor.
             added = [b * (z * is_liquid + scale) for b, z in zip(shifts[a], x[q], strict=True)]
             reached = [y + b for y, b in zip(moved[q], added, strict=True)]
             fault = f"the layer does not lead from state {q} under letter {a} to state {target}"
@@ -147,6 +149,7 @@ def _check_householder(certificate: dict[str, Any], machine: CheckedMachine, for
             x = dict(vectors[q])
             for b, key in zip(beta, factors, strict=True):
                 spend(len(key) + len(x))
+                # (I − β k kᵀ) x = x − β (k·x) k.
                 along = b * sum(k * x.get(i, 0) for i, k in key)
                 x |= {i: x.get(i, 0) - along * k for i, k in key}
             reached = [x.get(i, 0) + v for i, v in enumerate(shifts[a])]

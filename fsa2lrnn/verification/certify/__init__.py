@@ -107,6 +107,7 @@ def certify(
     effort.warn_if_cut_short(walk.horizon)
     return Certificate(
         horizon=walk.horizon,
+        # The checker recomputes the margins and accepts a claim only if it is not larger.
         margins=np.array(walk.margins) * _CLAIMED,
         method="sets",
         dtype=_name(tables),

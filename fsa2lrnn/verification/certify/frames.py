@@ -131,6 +131,8 @@ def _slow_functionals(
         place = np.full(n, -1)
         place[states] = np.arange(len(states))
         inside = place[target.delta[:, states]] >= 0  # (|Σ|, K)
+        # Axes: letter, state k and entry of the new functional, then state and entry of the old: block (k, δ(k, a)) is
+        # A_aᵀ.
         steps = np.zeros((len(A), len(states), b, len(states), b))  # G ↦ G(δ(q,a)) A_a, for each letter
         for a, k in np.argwhere(inside):
             steps[a, k, :, place[target.delta[a, states[k]]]] = A[a].T
@@ -149,6 +151,7 @@ def _null(steps: np.ndarray, inside: np.ndarray) -> np.ndarray:
     n_states, b = steps.shape[1:3]
     change = steps.copy()
     for a, k in np.argwhere(inside):
+        # An invariant functional is one with G(δ(q,a)) A_a − G(q) = 0, for every letter that stays in the component.
         change[a, k, :, k] -= np.eye(b)
     _, sizes, vectors = np.linalg.svd(change.reshape(-1, n_states * b), full_matrices=False)
     rank = min(int((sizes < _EXACT).sum()), b)
@@ -182,6 +185,7 @@ def _dual_vectors(A: np.ndarray, of_nodes: Nodes, head: _Head) -> np.ndarray:
     b = A.shape[-1]
     eye = np.eye(b)
     in_rank = np.tril(np.ones((b + 1, b), bool), -1)[rank]  # the first `rank` of b
+    # The pseudo-inverse has G R = 1 to begin with.
     duals = np.linalg.pinv(G)
     # Iterate R ↦ the sum over letters of A_a R, with G R = 1 restored: R converges to the slow directions.
     for _ in range(_ROUNDS):
@@ -190,6 +194,7 @@ def _dual_vectors(A: np.ndarray, of_nodes: Nodes, head: _Head) -> np.ndarray:
             source = np.flatnonzero((to >= 0) & (rank == rank[to]))
             np.add.at(moved, to[source], A[a] @ duals[source])
         overlap = np.where(in_rank[:, :, None] & in_rank[:, None, :], G @ moved, eye)
+        # Where the overlap is nearly singular, the last R with G R = 1 is kept.
         sound = np.less(np.linalg.cond(overlap), _WORST_CONDITION)
         better = moved @ np.linalg.inv(np.where(sound[:, None, None], overlap, eye))
         duals = np.where(sound[:, None, None], better, duals)
@@ -201,9 +206,11 @@ def _bases(head: _Head, of_nodes: Nodes, R: np.ndarray) -> np.ndarray:
     b = R.shape[-1]
     basis = np.empty((len(of_nodes.state), b, b))
     for f, state in enumerate(of_nodes.state.tolist()):
+        # With W = C Cᵀ, z = C⁻ᵀ y has zᵀWz = |y|²: the norm is Euclidean in the coordinates y.
         upright = np.linalg.inv(np.linalg.cholesky(head.norm[state])).T
         columns = np.concatenate([R[f, :, : head.rank[state]], head.kernel[state] @ upright], axis=1)
         usable = np.isfinite(columns).all() and np.linalg.cond(columns) < _WORST_CONDITION**2
+        # Any invertible basis is sound; an ill-conditioned one would only make the enclosures wide.
         basis[f] = columns if usable else np.eye(b)
     return basis
 
@@ -223,10 +230,12 @@ def _norms(
         for a in range(len(A)):
             to = int(target.delta[a, q])
             if to in kernel:
+                # I − R G projects onto the kernel of G along the slow vectors.
                 rest = np.eye(A.shape[-1]) - mean[to] @ G[to]
                 maps.append((q, to, kernel[to].T @ rest @ A[a] @ kernel[q]))
     easy = _summed_norms(maps, kernel)
     worst = max((_stretch(Z, easy[q], easy[to]) for q, to, Z in maps), default=0.0)
+    # A contraction this strong leaves nothing to gain, and large programs take too long.
     if worst < 0.4 or len(maps) > _LARGEST_PROGRAM:
         return easy
     return _extremal_norms(maps, kernel, worst, deadline) or easy
@@ -235,6 +244,7 @@ def _norms(
 def _stretch(Z: np.ndarray, W_from: np.ndarray, W_to: np.ndarray) -> float:
     if 0 in Z.shape:
         return 0.0
+    # The operator norm between two ellipsoidal norms is the spectral norm of Dᵀ Z C⁻ᵀ.
     C, D = np.linalg.cholesky(W_from), np.linalg.cholesky(W_to)
     return float(np.linalg.norm(D.T @ Z @ np.linalg.inv(C).T, 2))
 
@@ -242,6 +252,7 @@ def _stretch(Z: np.ndarray, W_from: np.ndarray, W_to: np.ndarray) -> float:
 def _summed_norms(maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
     """Return W(q) = 1 + c · mean over letters of ZᵀW(δ(q,a))Z, for the largest of a few c with bounded W."""
     start = {q: np.eye(K.shape[1]) for q, K in kernel.items()}
+    # A larger c gives a norm in which letters contract more, but the sum may diverge.
     for c in (8.0, 4.0, 2.0, 1.0, 0.5):
         norms = start
         for _ in range(_ROUNDS):
@@ -266,6 +277,7 @@ def _extremal_norms(
     live = {q: K.shape[1] for q, K in kernel.items() if K.shape[1]}
     variables: dict[int, Any] = {q: cp.Variable((d, d), symmetric=True) for q, d in live.items()}
     square, longest = cp.Parameter(nonneg=True), cp.Variable()
+    # W ⪰ 1 fixes the scale; `longest` then bounds the ratio of the axes of the ball.
     constraints: list[Any] = [w >> np.eye(live[q]) for q, w in variables.items()]
     constraints += [w << longest * np.eye(live[q]) for q, w in variables.items()]
     constraints += [
@@ -277,6 +289,7 @@ def _extremal_norms(
     for _ in range(_BISECTIONS):
         if deadline.left() <= 0:
             break
+        # γ is a factor, so the bisection is geometric.
         middle = float(np.sqrt(low * high))
         square.value = middle * middle
         if _is_solved(cp, problem, deadline) and float(cast("np.ndarray", longest.value)) < _STRETCHED:
@@ -316,6 +329,7 @@ def gradients(tables: Tables, target: CountedAutomaton, nodes: Nodes, tube: Tube
     centred = x - x.mean(-1, keepdims=True)
     sigma = np.sqrt((centred**2).mean(-1, keepdims=True) + NORM_EPS) if readout.has_norm else np.ones((len(x), 1))
     turn = centred / (n * sigma) if readout.has_norm else np.zeros_like(x)
+    # Near a typical state the read-out is linear: relu is the identity on the units that are on.
     is_on = x @ B.T + beta * sigma > 0
     rows_of_part: list[list[np.ndarray]] = [[] for _ in tube.directions]
     for q in np.unique(nodes.state[target.answerable[nodes.state]]):

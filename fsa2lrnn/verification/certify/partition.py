@@ -41,6 +41,7 @@ def best(model: LRNN, goal: Specification, effort: WorkBudget) -> Bounded | None
     check_bounded(model)
     chosen: Bounded | None = None
     refusal: UnsupportedFormat | None = None
+    # Under token shift a gate reads the letter before, so that a node has to know at least one letter.
     close, memory = _CLOSE, int(model.config.token_shift)
     while memory <= _LONGEST:
         parts: dict[bytes, tuple[float, np.ndarray]] = {}  # closeness may make no difference
@@ -59,6 +60,7 @@ def best(model: LRNN, goal: Specification, effort: WorkBudget) -> Bounded | None
                 raise refusal
             break
         longest, at = max(tried, key=lambda pair: (pair[0].is_whole, len(pair[0].margins)))
+        # One more letter that does not help ends the search.
         if chosen is not None and len(longest.margins) <= len(chosen.margins):
             break
         chosen, close, memory = longest, (at,), memory + 1
@@ -110,6 +112,7 @@ def _partition(model: LRNN, goal: Specification, close: float, memory: int, effo
         for i, (place, letter) in enumerate(zip(*(axis.tolist() for axis in np.nonzero(live)), strict=True)):
             state, word = keys[before[place]]
             key = int(goal.delta[letter, state]), ((*word, letter)[-memory:] if memory else ())
+            # A word joins the first node of its key whose first state is close to its own.
             alike = nodes.setdefault(key, [])
             node = next((node for node in alike if _are_close(first[node], states[i], close)), None)
             if node is None:

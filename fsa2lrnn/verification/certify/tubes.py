@@ -43,6 +43,7 @@ def find_tail(replay: TubeReplay, sets: Sets, deadline: Deadline = NEVER) -> tup
     for i in range(1, _SETTLING + 1):
         if deadline.left() <= 0:
             return ()
+        # The union with its own image, about fixed centres: if letters are slow to leave it, it becomes invariant.
         hull = _joined(hull, steps.after(hull, hull.centre))
         if i % _PERIOD == 0:
             if not replay.wide.margin(hull) > 0:
@@ -56,6 +57,7 @@ def _all_nodes(steps: Steps, sets: Sets) -> Sets:
     """Return the sets extended to the nodes that only longer words reach, there with the sets of those words."""
     after = sets
     for _ in range(_PERIOD):
+        # Some nodes are reached by words longer than the stored ones only; a tail has to hold these too.
         after = steps.after(after)
         new = after.alive & ~sets.alive
         if new.any():
@@ -97,8 +99,10 @@ def _wider(x: np.ndarray) -> np.ndarray:
 def rounded(sets: Sets) -> Sets:
     """Return slightly larger sets with float32 entries, which need half the memory and tolerate other rounding."""
     centre = sets.centre.astype(np.float32).astype(np.float64)
+    # A rounded centre moves: radii and balls grow by the distance.
     shift = np.abs(sets.centre - centre) + 8 * EPS * np.abs(centre)
     away = np.linalg.norm(shift, axis=2)
+    # Float32 keeps about seven digits, so that bounds are moved out by a millionth before they are rounded outwards.
     scale = np.maximum(np.abs(sets.lower), np.abs(sets.upper)) * _GRAIN + _DUST
     return replace(
         sets,
@@ -138,6 +142,7 @@ def _ramp(replay: TubeReplay, steps: Steps, start: Sets, count: int) -> Tail | N
     """
     slow = steps.slow[..., None]
     first = steps.after(start, start.centre)
+    # The first letter's growth is a first guess; the last step of the ramp then corrects it.
     radius = _alike(first.radius - start.radius, slow)
     ball = np.maximum(first.ball - start.ball, 0)
     for _ in range(_PERIOD):
@@ -271,6 +276,7 @@ class TubeSearch:
             frame_memory += 1
         start = memory
         words = min(_WORDS, MOST_NUMBERS // (2 * NUMBERS_PER_WORD * self._weights["W1"].shape[1]))
+        # There are |Σ|^start words, which are computed one by one.
         while n_letters > 1 and n_letters ** (start + 1) <= words:
             start += 1
         frame_nodes = nodes(self._target, memory, frame_memory)
@@ -316,6 +322,7 @@ class TubeSearch:
                 self._work.spend(step)
             if len(margins) == _LONGEST_WALK or (len(margins) >= next_attempt and _will_last(margins)):
                 tail = find_tail(replay, sets, deadline)
+                # Attempts at a tail at lengths that double keep their cost proportional to that of the walk.
                 next_attempt = 2 * len(margins)
                 if tail or len(margins) == _LONGEST_WALK:
                     break

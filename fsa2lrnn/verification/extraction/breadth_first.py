@@ -50,6 +50,7 @@ class Interner:
 
     def number(self, rows: np.ndarray) -> np.ndarray:
         """Return the number of each row, numbering new rows in order: uint8 (N, D) -> int64 (N,)."""
+        # Slices of one bytes object are hashed directly, without an array per row.
         number, packed = self._number, rows.tobytes()
         width = rows.shape[1]
         return np.array(
@@ -90,6 +91,7 @@ class Tree:
         """Return the letters from the root to a node: int64 (T,)."""
         word: list[int] = []
         while node > 0:
+            # Nodes are numbered level by level, so a binary search finds the level of a node.
             level = bisect_right(self._first, node) - 1
             parents, letters = self._levels[level]
             place = node - self._first[level]

@@ -53,6 +53,7 @@ class ModelSystem:
         if not len(before):
             return np.empty(0, np.int64), states[:0]
         size = self._at_once or max(1, _STEP_ENTRIES // self._model.entries_per_token)
+        # `np.nonzero` is in row order, so the letters after one state are adjacent, as the protocol requires.
         pieces = [slice(i, i + size) for i in range(0, len(before), size)]
         parts = [self._step(states[before[piece]], letters[piece]) for piece in pieces]
         return np.concatenate([outputs for outputs, _ in parts]), np.concatenate([rows for _, rows in parts])

@@ -178,10 +178,12 @@ def classes_of(masked: MaskedModel, max_classes: int, max_suffix: int, max_words
     rng = np.random.default_rng(seed)
     level, depth, exhaustive, quiet = np.array([0]), 0, True, 0
     exhaustive_depth = 0
+    # The search ends when nothing has changed for some levels and every class has a successor under each live letter.
     while quiet < _QUIET or (len(table.classes) < _FEWEST and depth < _DEEP) or not table.is_complete():
         before = table.n_classes, table.conflicts
         level = table.extend(level)  # all words that are one live letter longer
         depth += 1
+        # Each conflict splits a class, so that the loop ends: there are at most as many classes as words.
         while (conflict := table.conflict()) is not None:  # split classes until transitions are well defined
             table.resolve(*conflict, max_suffix)
         if table.n_classes > max_classes or len(table.classes) > max_words:
@@ -274,6 +276,7 @@ class _SuffixTable:
         for a, children in enumerate(self._children.T):
             read = np.flatnonzero(children >= 0)
             first = np.full(self.n_classes, -1)
+            # Assigned in reverse order, so that the first word of each class is what remains.
             first[self.classes[read[::-1]]] = read[::-1]
             other = self.classes[children[first[self.classes[read]]]] != self.classes[children[read]]
             if other.any():
@@ -284,6 +287,7 @@ class _SuffixTable:
     def resolve(self, u: int, v: int, a: int, max_suffix: int) -> None:
         """Split the class of u and v: a, followed by a suffix that distinguishes ua from va, becomes a new probe."""
         left, right = (self._rows[self._children[word, a]] for word in (u, v))
+        # Two columns, the mask's state and the word's own output, come before those of the suffixes.
         column = int((left != right).argmax()) - 2
         probe = (a, *(self.suffixes[column] if column >= 0 else ()))
         if len(probe) > max_suffix:
@@ -298,6 +302,7 @@ class _SuffixTable:
         self.suffixes += [probe[: i + 1] for i in new]
         self._rows = np.concatenate([self._rows, outputs[:, new]], axis=1)
         self.conflicts += 1
+        # Rows are longer now, so all words are numbered anew; classes only split, as no column was removed.
         self._interner = Interner()
         self.classes = self._interner.number(_bytes(self._rows))
 

@@ -54,6 +54,7 @@ def exhaustive(comparison: ModelComparison, budget: Budget, below: int, clock: D
     level = 0.0  # seconds that the last length took
     while len(words):
         n_next = int(words.live.sum())
+        # A counterexample of `below` letters is known already, so only shorter words are of interest.
         is_at_limit = n_next > budget.words or words.length + 1 >= below
         if is_at_limit or level * n_next / len(words) > clock.left():
             reached = f"{counted(len(words), 'joint state')} at that length"
@@ -140,6 +141,7 @@ class Chooser:
     def pick(self, length: int, q: int, x: np.ndarray) -> np.ndarray:  # noqa: ARG002 (a guided one needs the length)
         """Return the indices picked among more than `width` different states (N, d), sorted by margin."""
         along = x @ self._update(q, x - x.mean(0))
+        # Half of the width goes to the least margins, the other half to both ends of each direction.
         each = max(1, self.width // (4 * _DIRECTIONS))
         ranked = along.argsort(axis=0, kind="stable")
         return np.unique(np.concatenate([np.arange(self.width // 2), ranked[:each].ravel(), ranked[-each:].ravel()]))
@@ -162,6 +164,8 @@ class Chooser:
             return self._directions[q]
         unit = deviations / scale
         for _ in range(_ROUNDS):
+            # One step of subspace iteration with the covariance; the small multiple keeps the rank where deviations
+            # span less.
             directions, _ = np.linalg.qr(unit.T @ (unit @ self._directions[q]) + 1e-12 * self._directions[q])
             self._directions[q] = directions
         return self._directions[q]
@@ -170,5 +174,6 @@ class Chooser:
 def as_vectors(states: States) -> np.ndarray:
     """Return the floating-point entries of each state as a finite float64 array (N, d); indices are left out."""
     parts = [part.detach().flatten(1).double().cpu().numpy() for part in states if part.is_floating_point()]
+    # Systems without floating-point states, such as index tables, get vectors of dimension 0.
     x = np.concatenate(parts, axis=1) if parts else np.empty((len(states[0]), 0))
     return np.clip(np.nan_to_num(x), -_LARGEST, _LARGEST)

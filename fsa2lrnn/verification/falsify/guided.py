@@ -85,6 +85,7 @@ class FunctionalPullback:
         lead = self._lead(target, x)
         (gradient,) = torch.autograd.grad(lead.sum(), x)
         w, at = gradient.numpy(), x.detach().numpy()
+        # The tangent at x₀ is lead(x₀) + ⟨w, x − x₀⟩.
         c = lead.detach().numpy() - (w * at).sum(1)
         usable = np.flatnonzero(np.isfinite(w).all(1) & np.isfinite(c))
         best = usable[np.argsort(-lead.detach().numpy()[usable], kind="stable")[:_TANGENTS]]
@@ -115,6 +116,8 @@ class FunctionalPullback:
         """Return the functionals before each letter: (|Σ|, M, d), (|Σ|, M)."""
         n, heads, b, _ = self._A.shape
         w = functionals.w.reshape(-1, heads, b).transpose(1, 0, 2)
+        # Head by head, row w of a functional becomes w A_a; the axes are letter, head, functional and coordinate before
+        # the transposition.
         before = (w[None] @ self._A).transpose(0, 2, 1, 3).reshape(n, -1, heads * b)
         return Functionals(before, functionals.c + self._v.reshape(n, -1) @ functionals.w.T)
 
@@ -129,6 +132,7 @@ def _chosen(values: np.ndarray, most: int) -> np.ndarray:
     _, first = np.unique(values[0], return_index=True)  # letters with the same effect give the same functional
     ranked = first[np.argsort(-highest[first], kind="stable")]
     is_best = np.zeros(len(highest), bool)
+    # A functional that is the largest at some point tells a way to fail that the others miss there.
     is_best[values.argmax(1)] = True
     is_best = is_best[ranked]
     return np.concatenate([ranked[is_best][:most], ranked[~is_best][: max(0, most - int(is_best.sum()))]])
@@ -247,6 +251,8 @@ class _Rounds:
                 best, ahead = self._best, -np.inf
                 continue
             ahead = self._pull.ahead(target, points[-1])
+            # The lead of the wrong output has to become positive; at the last round's gain it would not within these
+            # rounds.
             if not ahead + _PATIENCE * (ahead - before) > 0:
                 return
 
@@ -286,6 +292,7 @@ class _Rounds:
         points: dict[int, list[tuple[int, np.ndarray]]] = {}
         for k in range(len(tokens)):
             if np.isfinite(states[k]).all():
+                # The shorter word to be found may lose letters at its end or at its start: both alignments are tried.
                 for length in {k + 1, k + 1 - (len(tokens) - self._length)}:
                     points.setdefault(length, []).append((path[k], states[k : k + 1]))
         return points
