@@ -45,10 +45,9 @@ _NONE = 1 << 20  # the exponent of the lowest bit of zero, which has none
 _AT_ONCE = 1 << 20  # products per batch
 
 
-def is_right_in_every_order(model: LRNN, goal: Specification, rows: np.ndarray, states: np.ndarray) -> bool:
-    """Decide whether steps from these states are exact and their outputs right, in any order of summation.
+def is_right_in_every_order(model: LRNN, goal: Specification, table: PairsTable) -> bool:
+    """Decide whether steps from all states are exact and the outputs that are compared right, in any order of summation.
 
-    `rows` are the bytes of the model states, uint8 (N, D), closed under letters, and `states` the machine states (N,).
     The tables must be the same in every evaluation of the gates. The result is False if any of this cannot be shown.
     """
     try:
@@ -59,10 +58,12 @@ def is_right_in_every_order(model: LRNN, goal: Specification, rows: np.ndarray, 
     except UnsupportedFormat:
         return False
     weights, kind = tables.weights, tables.format()
-    # T28 needs exact steps from the reachable states, and margins above the rounding of the read-out at each of them.
-    x = ModelSystem(model).state_of(rows)[0].x.cpu().double().numpy()  # (N, H, b)
+    # T28 needs exact steps from all reachable states, the start among them, and margins above the rounding of the
+    # read-out at each state whose output is compared.
+    x = ModelSystem(model).state_of(table.rows)[0].x.cpu().double().numpy()  # (N, H, b)
     if not steps_exactly(weights["A"], weights["v"], x, kind):
         return False
+    x, states = x[table.read], table.states[table.read]
     words = ShortWords(states, np.zeros(len(states), np.int64), Ball.exact(x))
     with np.errstate(all="ignore"):
         return least_margin(words, ScaledReadout(weights, kind), goal.target) > 0
@@ -176,7 +177,7 @@ def prove_equivalent(
         return result
     if isinstance(result, PairsTable) and watched.is_exact:
         covers = of_exact(model)
-    elif isinstance(result, PairsTable) and is_right_in_every_order(model, goal, *result.read):
+    elif isinstance(result, PairsTable) and is_right_in_every_order(model, goal, result):
         covers = of_exact_steps(model)
     else:
         dtype = str(model.dtype).removeprefix("torch.")

@@ -41,10 +41,9 @@ class PairsTable:
     letters: int
 
     @property
-    def read(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows and the machine states of the pairs whose outputs are compared."""
-        first = 0 if self.start_is_read else 1
-        return self.rows[first:], self.states[first:]
+    def read(self) -> slice:
+        """The pairs whose outputs are compared."""
+        return slice(0 if self.start_is_read else 1, None)
 
 
 def write(

@@ -23,7 +23,7 @@ from fsa2lrnn.nn.rounded_numbers import FloatFormat
 from fsa2lrnn.testing import strategies
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verdicts import EVERY, LETTERS
-from fsa2lrnn.verification import Accepted, Proved, Scope, Undecided, prove_equivalent
+from fsa2lrnn.verification import Accepted, Proved, Refuted, Scope, Undecided, prove_equivalent
 from fsa2lrnn.verification.certificate import pack
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import CertificateRefused, check
@@ -31,6 +31,7 @@ from fsa2lrnn.verification.coverage import of_certificate
 from fsa2lrnn.verification.equivalence import is_right_in_every_order, lowest_bit, steps_exactly
 from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.falsify import Budget, falsify
+from fsa2lrnn.verification.pairs_table import PairsTable
 from fsa2lrnn.verification.plain import checked, plain
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.walk import JointWalk
@@ -225,14 +226,31 @@ def test_margins_and_gates_that_round_are_not_proved_for_every_shape():
     goal, system = specification_of(sums, SUM3), ModelSystem(sums)
     rows = np.concatenate([system.start(), system.fan(system.start(), np.ones((1, 3), bool))[1]])
     states = np.array([0, 0, 1, 2])
-    assert is_right_in_every_order(sums, goal, rows, states)
-    assert not is_right_in_every_order(sums, goal, rows, (states + 1) % 3)
+    found = PairsTable(rows, states, np.zeros((4, 3), np.int64), True, 0)
+    assert is_right_in_every_order(sums, goal, found)
+    assert not is_right_in_every_order(sums, goal, replace(found, states=(states + 1) % 3))
     with torch.no_grad():
         sums.readout[2].bias[1] = sums.readout[2].bias[0] + 1e30  # all that the read-out computes drowns
-    assert not is_right_in_every_order(sums, goal, rows, states)
+    assert not is_right_in_every_order(sums, goal, found)
     made = model(Drawn("none", 1e3, True, 0.0, False, False, 0), zoo.parity())
     goal, system = specification_of(made, zoo.parity()), ModelSystem(made)
-    assert not is_right_in_every_order(made, goal, system.start(), np.array([0]))
+    start = PairsTable(system.start(), np.array([0]), np.zeros((1, 2), np.int64), True, 0)
+    assert not is_right_in_every_order(made, goal, start)
+
+
+def test_the_step_from_the_start_may_not_round_though_no_output_of_the_start_is_compared():
+    """Each letter leads the sum of x₀, which is 1 in some orders of summation, to a unit vector times that sum."""
+    x0 = np.array([0.37416095, 0.19258001, 0.43325898], np.float32)
+    last = MooreMachine([[1, 1, 1], [2, 2, 2]], ["s", "a", "b"], 0, "ab")
+    A, v = torch.zeros(2, 1, 3, 3), torch.zeros(2, 1, 3)
+    for a in (0, 1):
+        A[a, 0, a + 1], v[a, 0, a + 1] = 1024.0, -1023.0
+    readout = Readout(torch.eye(3), torch.zeros(3), torch.eye(3), torch.zeros(3))
+    tables = SwitchedAffine(A, v, torch.tensor(x0)[None], readout, ("a", "b"), ("s", "a", "b"))
+    verdict = prove_equivalent(LRNN.from_affine(tables), last, empty_word=False)
+    sums = {sum((np.float32(1024) * x for x in order), np.float32(0)) for order in itertools.permutations(x0)}
+    assert len(sums) > 1
+    assert isinstance(verdict, Refuted) or verdict.covers.shapes == LETTERS
 
 
 def closed(walk):
