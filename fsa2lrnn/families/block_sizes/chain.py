@@ -15,6 +15,7 @@ from typing import Any
 from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.block_sizes.constituents import ModuleKind, homs, image, why_irreducible
 from fsa2lrnn.families.closure import Echelon
@@ -79,6 +80,8 @@ def chain(module: Module, kinds: Sequence[ModuleKind], field: str, check: Callab
     # latest.
     while sizes[-1] < d:
         c = len(sizes)
+        if c > d:  # rows that are independent over the rationals and not modulo the prime
+            raise BudgetExceeded("the chain of submodules does not end modulo the prime: the block size stays open")
         for i, (kind, weight) in enumerate(zip(kinds, weights, strict=True)):
             if weight > c:
                 continue
