@@ -46,7 +46,7 @@ _AT_ONCE = 1 << 20  # products per batch
 
 
 def is_right_in_every_order(model: LRNN, goal: Specification, table: PairsTable) -> bool:
-    """Decide whether steps from all states are exact and the outputs that are compared right, in any order of summation.
+    """Decide whether steps from all states are exact and the compared outputs right, in any order of summation.
 
     The tables must be the same in every evaluation of the gates. The result is False if any of this cannot be shown.
     """
