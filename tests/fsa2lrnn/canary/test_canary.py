@@ -204,6 +204,7 @@ def outputs_with(canary, fault, *, every=0, **given):
 def test_a_fault_that_goes_on_is_explained(fault, every, when):
     canary = recency()
     seen = compare(canary, outputs_with(canary, fault, every=every, others=[words(canary, 3, N + FURTHER)[2]]))
+    assert seen is not None
     assert (seen.fault, seen.explanation) == (fault, f"as if, {when}, {fault}")
 
 
