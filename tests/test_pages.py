@@ -25,7 +25,7 @@ BLOCK = re.compile(r'^( *)```(\w+)(?: title="([^"]+)")?\n(.*?)^\1```$', re.DOTAL
 ENDS = {"  # exits with 1": {1}, "  # exits with 1 where it finds one": {0, 1}, "": {0}}
 # Pages that train, search or start processes for longer than a few seconds.
 LONG = {
-    "results.md", "related-work.md", "which-layer.md", "tutorials/quickstart.md",
+    "guides/test-your-inference-stack.md", "results.md", "related-work.md", "which-layer.md", "tutorials/quickstart.md",
     "tutorials/train-and-repair.md", "tutorials/hugging-face.md", "tutorials/course.md",
     "guides/export-to-hugging-face.md", "guides/verify-a-checkpoint.md", "guides/verify-your-model.md",
     "guides/sweeps.md", "guides/certificates-in-ci.md", "guides/test-with-strategies.md", "guides/add-a-layer.md",

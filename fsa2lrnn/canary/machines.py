@@ -27,6 +27,7 @@ from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 WINDOW = 3  # the letters before the current one that a convolution of four taps reads
 NO_LETTER = -1
 _MOST = 20_000  # states of a canary
+MIXED, _TRIES = 30, 5
 
 
 class Head(NamedTuple):
@@ -247,7 +248,9 @@ def words(canary: Canary, count: int, length: int, seed: int = 0, apart: int = 6
     """Return words in which, where possible, the values differ from those of each of the last `apart` letters.
 
     So a state that is too old or too new by up to `apart` letters shows at once, in each layer and in the windows.
-    Letters are drawn with a seed; where no letter keeps all apart, the one that keeps most is taken.
+    Letters are drawn with a seed; where no letter keeps all apart, the one that keeps most is taken. After `MIXED`
+    letters, where the driver mixes sequences, no word holds what the start or another word holds, as far as some tries
+    find such words.
     """
     lagged = [head.lag > 0 for heads in canary.layers for head in heads]
 
@@ -261,7 +264,8 @@ def words(canary: Canary, count: int, length: int, seed: int = 0, apart: int = 6
         return [*kept, window]
 
     rng, made = random.Random(seed), list[Word]()
-    for _ in range(count):
+    met, tries = [parts(canary.start)[1:-1]], 0  # the first layer also keeps the class of the letter
+    while len(made) < count:
         state, word = canary.start, list[int]()
         past = [parts(state)]
         while len(word) < length:
@@ -280,5 +284,8 @@ def words(canary: Canary, count: int, length: int, seed: int = 0, apart: int = 6
             state = reached[letter]
             past.append(parts(state))
             word.append(letter)
-        made.append(tuple(word))
+        tries, mixed = tries + 1, past[min(MIXED, length)][1:-1]
+        if mixed not in met or tries > _TRIES * count:
+            met.append(mixed)
+            made.append(tuple(word))
     return tuple(made)

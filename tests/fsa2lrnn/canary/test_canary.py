@@ -14,7 +14,7 @@ import torch
 from experiments.studies import canary_releases
 from fsa2lrnn.canary.driver import PATTERNS
 from fsa2lrnn.canary.faults import PARTS, Moment, compare, detection, faults, named, tokens_of
-from fsa2lrnn.canary.machines import LayerState, exchange, held, long_cycle, recency, words
+from fsa2lrnn.canary.machines import MIXED, LayerState, exchange, held, long_cycle, recency, words
 from fsa2lrnn.canary.report import CanaryReport, canary_of, check_elsewhere, check_model, chosen, read_record, report
 from fsa2lrnn.canary.write_model import plan_of, record
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
@@ -32,6 +32,16 @@ def test_outputs_name_all_that_is_held(canary):
     states = list(canary.run(canary.start, word))
     letters = [canary.letters[a] for a in word]
     assert canary.machine.transduce(letters) == [canary.label(state) for state in states]
+
+
+@pytest.mark.parametrize("canary", [recency(), exchange()], ids=lambda canary: canary.kind)
+def test_words_hold_different_values_where_sequences_are_mixed(canary):
+    kept = set()
+    for word in [(), *words(canary, 8, 64)]:
+        *_, state = canary.start, *canary.run(canary.start, word[:MIXED])
+        pairs = zip(held(state[1:]), [head.lag for heads in canary.layers[1:] for head in heads], strict=True)
+        kept.add(tuple(value for value, lag in pairs if not lag))
+    assert len(kept) == 9
 
 
 @pytest.mark.parametrize("canary", [recency(), exchange(3)], ids=lambda canary: canary.kind)
@@ -196,6 +206,7 @@ def outputs_with(canary, fault, *, every=0, **given):
 def test_a_fault_that_goes_on_is_explained(fault, every, when):
     canary = recency()
     seen = compare(canary, outputs_with(canary, fault, every=every, others=[words(canary, 3, N + FURTHER)[2]]))
+    assert seen is not None
     assert (seen.fault, seen.explanation) == (fault, f"as if, {when}, {fault}")
 
 
