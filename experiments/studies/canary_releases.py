@@ -2,23 +2,22 @@
 
 SITES holds one folder of packages per version (`pip install --no-deps --target SITES/5.3.0 transformers==5.3.0`, with
 the versions of tokenizers and huggingface_hub that it wants in SITES/5.3.0 or its folder `dependencies`), FOLDERS the
-canaries (`fsa2lrnn canary make`). Results are stored in canary_releases.json after each pair, and not computed again.
-Without arguments the table of the guide is printed.
+canaries (`fsa2lrnn canary make`). Results are stored after each pair, and not computed again.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from experiments import results_io, script
 from fsa2lrnn.canary.report import check_elsewhere, read_record
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.files import write_atomically
 
-RESULTS = Path(__file__).parents[1] / "results" / "canary_releases.json"
+NAME = "canary_releases"
 
 
 def table(found: dict[str, Any]) -> str:
@@ -44,20 +43,19 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    """Run every canary on every version, and print what is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.studies.canary_releases", description=__doc__)
-    parser.add_argument("sites", type=Path, nargs="?")
-    parser.add_argument("folders", type=Path, nargs="?")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
-    found = json.loads(options.out.read_text()) if options.out.exists() else {}
-    if options.folders is None:
+def main(
+    sites: Annotated[Path | None, typer.Argument(help="a folder of packages per version")] = None,
+    folders: Annotated[Path | None, typer.Argument(help="the canaries")] = None,
+) -> None:
+    """Run every canary on every version and store what it did; without arguments print the table of the guide."""
+    path = results_io.RESULTS / f"{NAME}.json"
+    found = results_io.read(NAME)["results"] if path.exists() else {}
+    if sites is None or folders is None:
         print(table(found), end="")
         return
-    folders = [path.parent for path in sorted(options.folders.glob("*/canary.json"))]
-    for site in sorted(path for path in options.sites.iterdir() if (path / "transformers").is_dir()):
-        for folder in folders:
+    places = [path.parent for path in sorted(folders.glob("*/canary.json"))]
+    for site in sorted(path for path in sites.iterdir() if (path / "transformers").is_dir()):
+        for folder in places:
             known = read_record(folder)
             name = f"{site.name}, {known['model']}, {'generate' if known['generates'] else 'track'}, {known['dtype']}"
             if name in found:
@@ -69,8 +67,8 @@ def main() -> None:
             except CheckpointError as fault:
                 found[name] = {"refused": str(fault).replace(str(site), site.name).replace(str(folder), folder.name)}
                 print(f"{name}: {found[name]['refused']}", flush=True)
-            write_atomically(options.out, (json.dumps(found, indent=1, ensure_ascii=False) + "\n").encode())
+            results_io.write("canary_releases", found, "python -m experiments.studies.canary_releases SITES FOLDERS")
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

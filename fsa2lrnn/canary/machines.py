@@ -158,7 +158,7 @@ def recency(n_letters: int = 4) -> Canary:
     """Return the canary of layers with eigenvalues in [0, 1]; raise `UnsupportedFormat` for other than 4 letters.
 
     >>> canary = recency()
-    >>> len(canary.layers), len(canary.outputs) <= 256
+    >>> len(canary.layers), len(canary.outputs) <= 512
     (3, True)
     """
     if n_letters != 4:

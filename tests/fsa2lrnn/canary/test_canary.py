@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
+from experiments import results_io
 from experiments.studies import canary_releases
 from fsa2lrnn.canary.driver import PATTERNS
 from fsa2lrnn.canary.faults import PARTS, Moment, compare, detection, faults, named, tokens_of
@@ -323,4 +324,4 @@ def test_records_that_do_not_fit_together_are_refused(tmp_path, change):
 
 def test_the_guide_shows_the_stored_results():
     guide = Path(canary_releases.__file__).parents[2] / "docs" / "guides" / "test-your-inference-stack.md"
-    assert canary_releases.table(json.loads(canary_releases.RESULTS.read_text())) in guide.read_text(encoding="utf-8")
+    assert canary_releases.table(results_io.read("canary_releases")["results"]) in guide.read_text(encoding="utf-8")
