@@ -77,7 +77,7 @@ def cell(machine: MooreMachine, layer: str) -> dict:
         words = [[str(machine.alphabet[a]) for a in word] for word in (said.refusal.before, said.refusal.repeated)]
         refused = {"before": words[0], "repeated": words[1]}
     one_layer = {"one_layer": refused} if refused else {}
-    if said.kind != "yes":
+    if said.plan is None:  # every "yes" has a plan
         return {"answer": said.kind, **(refused if said.kind == "no" else one_layer)}
     into = target(layer)
     n_layers = said.plan.n_layers * into.layers_a_stage
