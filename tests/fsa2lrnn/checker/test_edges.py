@@ -207,3 +207,20 @@ def test_the_folder_runs_as_a_program(capsys):
     said = capsys.readouterr().err
     done = subprocess.run([sys.executable, "-m", "fsa2lrnn.checker"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_gates_in_which_two_units_add_up_are_not_looked_up(tmp_path):
+    """The sum of two terms may round; the configuration of a model is an object."""
+    path = tmp_path / "model.safetensors"
+    save(compile_machine(MooreMachine.from_source("regex:(ab)*")), path)
+    read_tables(path)
+    with safe_open(path, "np") as file:
+        weights, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+    first = weights["layers.0.transition.0.weight"]
+    first[1:] = first[0]
+    save_file(weights, path, metadata)
+    with pytest.raises(UnsupportedInput, match="adds up several numbers"):
+        read_tables(path)
+    save_file(weights, path, metadata | {"config": json.dumps(list(json.loads(metadata["config"])))})
+    with pytest.raises(UnsupportedInput, match="has no configuration"):
+        read_tables(path)
