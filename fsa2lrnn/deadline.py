@@ -153,6 +153,12 @@ def is_over() -> bool:
     return _CURRENT.get().left() <= 0
 
 
-def check_current(what: str) -> None:
-    """Raise `OutOfTime`, which names the step `what`, if the deadline of the enclosing `limited` block has passed."""
-    _CURRENT.get().check(what)
+def check_current(what: str, seconds: float = 0.0) -> None:
+    """Raise `OutOfTime`, which names the step `what`, if the deadline of the enclosing `limited` block has passed.
+
+    A step that nothing interrupts says how many seconds it takes, and is not begun if fewer are left.
+    """
+    current = _CURRENT.get()
+    current.check(what)
+    if current.left() < seconds:
+        raise OutOfTime(f"{what}: the limit of {current.whole or current.seconds:.3g} s {HAS_PASSED}")

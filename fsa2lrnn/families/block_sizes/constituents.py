@@ -15,6 +15,7 @@ from typing import Any
 
 from flint import acb, fmpq, fmpq_mat, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
 
+from fsa2lrnn.deadline import check_current
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.function_modules import Element, Module, Path, Word, follow, quotient, restricted, spin
@@ -78,6 +79,8 @@ def standard(module: Module, vector: fmpq_mat, path: Path, element: Element) -> 
     """Return a module in the basis of the images of `vector` (1, d) along `path`, which must be a basis."""
     # Row i holds basis vector i in the old coordinates, and letters act from the right.
     rows = follow(module, vector, path)
+    # One call of flint, which no time limit interrupts: 6 s for 150 rows, whose numbers have as many bits.
+    check_current("inverting a basis", _INVERSE * rows.nrows() ** 4)
     inverse = rows.inv()
     return CyclicModule(Module(tuple(rows * letter * inverse for letter in module.letters)), path, element)
 
@@ -166,6 +169,7 @@ def value_at(coefficients: Sequence[fmpq], matrix: fmpq_mat) -> fmpq_mat:
     return total
 
 
+_INVERSE = 2e-8  # seconds of an inverse, times the fourth power of its rows
 _DRAWN = 400  # the most elements that are drawn for a module
 _SHORTLIST = 6  # the number of elements drawn to choose the singular one with the smallest kernel
 _LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # lengths from which the length of a random word is drawn

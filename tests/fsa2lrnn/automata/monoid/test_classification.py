@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.monoid import Classification, classify
-from fsa2lrnn.deadline import Deadline, limited
+from fsa2lrnn.deadline import Deadline, check_current, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines, permutation_machines
 
@@ -190,3 +190,11 @@ def test_no_tick_ends_a_compiler_half_way():
     with pytest.raises(OutOfTime, match=r"limit of 0\.01 s has passed"), limited(Deadline(0.01)):
         compiling_then_forever()
     assert numba["ended"] == [True]
+
+
+def test_a_step_that_nothing_interrupts_is_not_begun_without_the_time_for_it():
+    with limited(Deadline(5.0)):
+        check_current("a short step", 1.0)
+        with pytest.raises(OutOfTime, match="a long step: the limit of 5 s"):
+            check_current("a long step", 60.0)
+    check_current("a long step without a limit", 60.0)
