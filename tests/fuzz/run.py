@@ -21,7 +21,8 @@ from fsa2lrnn.verification.coverage import versions
 from tests.fuzz.readers import READERS
 
 COUNTS = Path(__file__).parent / "counts.json"
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a fork has one thread
+# A fork has one thread. What valid files are warned of is known.
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONWARNINGS": "ignore"}
 Tally = dict[str, Any]
 
 
