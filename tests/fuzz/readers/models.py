@@ -94,7 +94,7 @@ def of_tensors(valid: Valid, part: str = "") -> Hostile:
                     metadata["sha256"] = digest(tensors)
             case 3:
                 value = rng.choice((*map(str, HOSTILE[:30]), "9" * 5_000, "[" * 100_000))
-                metadata[rng.choice(sorted(metadata))] = value.encode(errors="replace").decode()
+                metadata[rng.choice([*sorted(metadata), "more"])] = value.encode(errors="replace").decode()
             case _:
                 other = json_text(in_json(json.loads(metadata[part]), rng), rng)
                 metadata[part] = encoded(other).decode(errors="replace")
