@@ -9,8 +9,7 @@ from typing import Literal, get_args
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.onehot import onehot_recurrence
-from fsa2lrnn.compile.recurrence import Recurrence
+from fsa2lrnn.compile.recurrence import Recurrence, onehot_recurrence
 from fsa2lrnn.errors import UnsupportedFormat
 
 Form = Literal["onehot", "cascade", "auto"]

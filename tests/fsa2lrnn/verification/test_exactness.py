@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import Proved, certify, extract, prove_equivalent, zoo
 from fsa2lrnn.checker.rounding import Slack
+from fsa2lrnn.compile.integer_tables import ReluGate
 from fsa2lrnn.compile.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
-from fsa2lrnn.compile.relu_gate import ReluGate
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
