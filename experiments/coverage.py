@@ -103,7 +103,7 @@ where a verdict covers only some, pass one of them, such as `method="sequential"
   models that were proved without it gave wrong outputs.
 - **Modules.** The model consists of the modules, parameters and buffers that its configuration makes, of torch's own
   types, without hooks, parametrizations or other tensors (`verification.modelled` refuses others). Products keep all
-  bits of their factors and subnormal numbers are not flushed to zero (`nn.arithmetic` refuses settings that do
+  bits of their factors and subnormal numbers are not flushed to zero (`verification.modelled` refuses settings that do
   otherwise). Code that changes classes, functions or modes of torch or of this library while the process runs is out
   of scope.
 - **User-defined layers.** The verdict assumes the declarations of the layers in `tested_layers`, which are tested on

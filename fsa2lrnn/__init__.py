@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from fsa2lrnn.learning.methods import learn
     from fsa2lrnn.nn.affine import Readout
     from fsa2lrnn.nn.checkpoint import load, save
-    from fsa2lrnn.nn.fla import wrap_fla
     from fsa2lrnn.nn.model import LRNN
-    from fsa2lrnn.nn.wrapped import wrap
+    from fsa2lrnn.nn.wrapped import wrap, wrap_fla
     from fsa2lrnn.repairing.least_change import repair
     from fsa2lrnn.training.train import train
     from fsa2lrnn.verdicts import Proved, Refuted, Undecided
@@ -75,7 +74,7 @@ _HOME = {
     "save": "fsa2lrnn.nn.checkpoint",
     "train": "fsa2lrnn.training.train",
     "wrap": "fsa2lrnn.nn.wrapped",
-    "wrap_fla": "fsa2lrnn.nn.fla",
+    "wrap_fla": "fsa2lrnn.nn.wrapped",
 }
 
 __all__ = [

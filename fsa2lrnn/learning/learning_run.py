@@ -31,7 +31,7 @@ from fsa2lrnn.learning.prune import (
     observe,
 )
 from fsa2lrnn.learning.recipe import Recipe
-from fsa2lrnn.nn.tensor_file import Shapes
+from fsa2lrnn.nn.checkpoint import Shapes
 from fsa2lrnn.training.data import Batch
 
 _FEW = 0.1  # largest share of faulty labels with which a head is trained on alone

@@ -31,9 +31,9 @@ from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
 from fsa2lrnn.learning.whole import WholeRun
 from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
+from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.layers import name_of
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
 from fsa2lrnn.training.trainer import Stop, use_threads

@@ -155,12 +155,6 @@ def one_hot_rows(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
     return _hard(logits, logits.argmax(-1, keepdim=True), -1, temperature)
 
 
-def check_temperature(temperature: float) -> None:
-    """Raise `UnsupportedFormat` unless the temperature is a finite number above 0."""
-    if type(temperature) not in (int, float) or not 0 < temperature < float("inf"):
-        raise UnsupportedFormat(f"temperature = {temperature!r}: a softmax needs a finite one above 0")
-
-
 def _hard(logits: Tensor, largest: Tensor, dim: int, temperature: float) -> Tensor:
     # `largest` holds the first of equal entries, the choice on which T50 relies.
     hard = torch.zeros_like(logits, requires_grad=False).scatter_(dim, largest, 1)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.nn.tensor_file import FileFormat, Shapes, check_shapes, open_tensors, write_tensors
+from fsa2lrnn.nn.checkpoint import FileFormat, Shapes, check_shapes, open_tensors, write_tensors
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import Decoder, parse_json, read
 from fsa2lrnn.training.evaluate import Record

@@ -24,11 +24,11 @@ from torch import Tensor
 from fsa2lrnn import __version__
 from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.layer_checks import user_layers
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.scans import METHODS
-from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage, Proved
 from fsa2lrnn.verification.certificate import Certificate
 

@@ -17,11 +17,12 @@ from fsa2lrnn.nn.layers.base import (
     LayerConfig,
     Shape,
     check_positive,
+    check_temperature,
     check_width,
     maps_closed,
     starts_closed,
 )
-from fsa2lrnn.nn.normalise import TEMPERATURE, check_temperature, keeps, normalise, one_hot_rows
+from fsa2lrnn.nn.normalise import TEMPERATURE, keeps, normalise, one_hot_rows
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.scans import GPU_METHODS, GPU_TOKEN_METHODS, METHODS, TOKEN_METHODS, check_method, scan, scan_tokens
 from fsa2lrnn.nn.scans.one_hot import hard_scan, takes

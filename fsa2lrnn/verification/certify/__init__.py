@@ -16,10 +16,10 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.layer_checks import user_layers
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import SwitchedAffine, switched
-from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify.partition import Bounded, best
 from fsa2lrnn.verification.certify.tubes import TubeSearch

@@ -10,10 +10,10 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.nn.arithmetic import check_arithmetic, check_provable
 from fsa2lrnn.nn.model import LRNN, LayerState, State
 from fsa2lrnn.verification.extraction.breadth_first import WordFrontier
 from fsa2lrnn.verification.extraction.runner import to_bytes
+from fsa2lrnn.verification.modelled import check_arithmetic, check_provable
 
 NOT_A_NUMBER = -1
 """The output number of logits that contain a NaN."""
@@ -110,7 +110,7 @@ def extract(
         BudgetExceeded: if more than `max_states` states are reached.
         OutOfTime: if the time limit `seconds` passes first; by default no limit.
         NotExact: if a state has NaN logits.
-        UnsupportedFormat: under settings of torch that compute below the dtype's precision (`nn.arithmetic`), and for
+        UnsupportedFormat: under settings of torch that compute below the dtype's precision (`modelled`), and for
             layers that declare that no exact claim can be made of them (`Layer.unproved`).
 
     >>> from fsa2lrnn import compile_machine

@@ -11,12 +11,12 @@ from torch import Tensor
 from fsa2lrnn.automata.counting import UNCOUNTED, Positions
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.nn.arithmetic import check_causal
 from fsa2lrnn.nn.layer_checks import check_layers
 from fsa2lrnn.nn.model import LayerState
 from fsa2lrnn.nn.network import Network
 from fsa2lrnn.nn.scans import scan_tokens
 from fsa2lrnn.nn.switched import SwitchedAffine, switched
+from fsa2lrnn.verification.modelled import check_causal
 
 States = tuple[Tensor, ...]  # each (N, …): the recurrent state of a model after N words
 
