@@ -129,7 +129,7 @@ Their bounds on rounding (`nn/rounded_numbers.py` and the layer's `rounded_table
 (`verification/modelled.py`) and torch must then be trusted too. `check` replays joint sets with
 `verification/joint_sets.py` and `nn/zonotopes.py`; no separate program does. Horizon certificates by enumeration, and
 a `Proved` that the checker has not replayed, rest on the model's own step in torch. A `Proved` for more than single
-letters also rests on the layers' declarations `starts_exact` and `is_exact` (`verification/exactness.py`), or on
+letters also rests on the layers' declarations `starts_exact` and `is_exact` (`verification/walk.py`), or on
 `verification/equivalence.py`.
 
 !!! warning "A fault in the checker would be believed"
@@ -141,7 +141,7 @@ Two tests look for such faults:
 - **Mutation test**, `python -m verify.mutation`: changes one operator, constant, comparison, term or statement of the
   trusted lines at a time, and runs those tests of `make test` that execute the line. The lines are drawn from both
   folders of the table, integer tables, bounds on rounding and sets (`nn/rounded_numbers.py`, `zonotopes.py`),
-  layers' declarations with their tests, `verification/exactness.py`, `verification/equivalence.py` and the audit of the
+  layers' declarations with their tests, `verification/walk.py`, `verification/equivalence.py` and the audit of the
   kernel probes. A mutant that survives calls for a test, or for a proof that it is equivalent. The mutation test
   measures the tests: it does not find checks that are missing, nor faults that all tests accept, and draws no lines
   from `export/recheck.py`, `verification/joint_sets.py` or `verification/modelled.py`.

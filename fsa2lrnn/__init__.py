@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from fsa2lrnn.verification.check import check
     from fsa2lrnn.verification.extraction import extract, extract_learned
     from fsa2lrnn.verification.falsify import falsify
-    from fsa2lrnn.verification.falsify.verdict import Budget
+    from fsa2lrnn.verification.falsify.model_comparison import Budget
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Budget": "fsa2lrnn.verification.falsify.verdict",
+    "Budget": "fsa2lrnn.verification.falsify.model_comparison",
     "Cascade": "fsa2lrnn.cascade.cascade",
     "FAMILIES": "fsa2lrnn.families",
     "LRNN": "fsa2lrnn.nn.model",

@@ -43,7 +43,7 @@ def of_integers(_: Recurrence) -> Coverage:
 
 
 def of_exact(model: LRNN) -> Coverage:
-    """Return the coverage of a model whose reached states and outputs rounding cannot change (`exactness`)."""
+    """Return the coverage of a model whose reached states and outputs rounding cannot change (`walk.RoundingWatch`)."""
     return Coverage(_name(model.dtype), model.methods, EVERY, None, tested_layers=user_layers(model))
 
 

@@ -27,11 +27,10 @@ from fsa2lrnn.errors import Fsa2LrnnError, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import EVERY, Coverage, Proved
-from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.certificate import Certificate, slack_of
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.plain import slack_of
 from verify.oracle.exact import ExactNetwork, State, Undecided
 from verify.oracle.models import drawn
 

@@ -14,19 +14,17 @@ import numpy as np
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import NEVER, Deadline, limited
+from fsa2lrnn.deadline import NEVER, WORK, Deadline, SearchCutShort, WorkBudget, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.layer_checks import user_layers
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import SwitchedAffine, switched
-from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.certificate import Certificate, checked, slack_of
 from fsa2lrnn.verification.certify.partition import Bounded, best
 from fsa2lrnn.verification.certify.tubes import TubeSearch
-from fsa2lrnn.verification.certify.work_budget import WORK, SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import MOST_READ, SCANS
 from fsa2lrnn.verification.modelled import check_modelled
-from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.walk import ROUNDS, explore
 
@@ -56,7 +54,7 @@ def certify(
         machine: over the same letters; the output on the empty word does not count.
         memory: the number of last letters that a set remembers, or "auto" for as many as increase the length.
         slack: additional absolute tolerance for each entry of the tables. The rounding of the gates, in any order of
-            summation, is always included: it is bounded from their weights (`verification.plain`), and usually limits
+            summation, is always included: it is bounded from their weights (`certificate.slack_of`), and usually limits
             models with wide gates. A model that `as_tables` returns looks its tables up, and needs no tolerance.
         work: the approximate number of multiplications of the search; equal work gives equal certificates on any CPU.
             One step of an enumeration costs as many as the model has numbers, at least 100,000; the first 20,000 steps

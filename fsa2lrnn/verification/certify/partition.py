@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fsa2lrnn.deadline import WorkBudget
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.verification.certify.work_budget import WorkBudget
 from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.joint_sets import MOST_LENGTHS, JointSets, check_bounded
 from fsa2lrnn.verification.specification import Specification

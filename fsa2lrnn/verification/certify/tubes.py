@@ -19,10 +19,9 @@ from fsa2lrnn.checker.rounding import LARGEST, Slack
 from fsa2lrnn.checker.sets import Sets, Tail, Tube
 from fsa2lrnn.checker.steps import Steps
 from fsa2lrnn.checker.tables import Tables
-from fsa2lrnn.deadline import NEVER, Deadline, limited
+from fsa2lrnn.deadline import NEVER, Deadline, WorkBudget, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.verification.certify.frames import Frames, components, fans, gradients
-from fsa2lrnn.verification.certify.work_budget import WorkBudget
 
 _SETTLING = 96  # letters after which the contracting part has decayed
 _PERIOD = 16  # letters between two attempts

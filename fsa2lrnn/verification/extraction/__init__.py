@@ -1,6 +1,6 @@
 """Extraction of a machine: from a model's states if they are finitely many (`extract`), else from its outputs."""
 
-from fsa2lrnn.verification.extraction.closed import NOT_A_NUMBER, ModelSystem, extract, output_numbers
+from fsa2lrnn.verification.extraction.breadth_first import NOT_A_NUMBER, ModelSystem, extract, output_numbers
 from fsa2lrnn.verification.extraction.suffixes import Extraction, HeldOutAgreement, extract_learned
 
 __all__ = [

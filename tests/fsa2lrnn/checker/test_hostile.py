@@ -24,9 +24,8 @@ from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import Readout, SwitchedAffine
 from fsa2lrnn.verification import specification_of
 from fsa2lrnn.verification import walk as joint_walk
-from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube
+from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube, plain
 from fsa2lrnn.verification.check import CertificateRefused, check
-from fsa2lrnn.verification.plain import plain
 from fsa2lrnn.verification.specification import Specification
 
 from ..verification.certify.conftest import assert_uncontradicted, model_of, perturbed

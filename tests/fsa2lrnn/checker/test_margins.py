@@ -17,9 +17,8 @@ from fsa2lrnn.checker.short_words import all_words, least_margin
 from fsa2lrnn.nn.scans import scan_tokens
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification import Specification, specification_of
-from fsa2lrnn.verification.certificate import Sets
+from fsa2lrnn.verification.certificate import Sets, plain
 from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.plain import plain
 
 from .conftest import counts, outside, sampled, walks
 

@@ -12,7 +12,7 @@ from fsa2lrnn.checker.rounding import FloatFormat, ReadoutError, Slack, StepErro
 from fsa2lrnn.checker.sets import Sets
 from fsa2lrnn.checker.steps import LetterBounds, groups
 from fsa2lrnn.nn.affine import EPS, Readout, SwitchedAffine
-from fsa2lrnn.verification.plain import plain
+from fsa2lrnn.verification.certificate import plain
 
 KIND = FloatFormat(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
 

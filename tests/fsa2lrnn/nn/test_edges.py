@@ -15,7 +15,7 @@ from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, check_layers
 from fsa2lrnn.nn.layers import Shape, layer_named
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, floor_of
 from fsa2lrnn.verdicts import EVERY
-from fsa2lrnn.verification.exactness import RoundingWatch
+from fsa2lrnn.verification.walk import RoundingWatch
 
 from .broken_layers import Toy, broken
 from .test_layer_checks import model_of

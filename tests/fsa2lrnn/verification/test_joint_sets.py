@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, certify, check, compile_machine, falsify, zoo
+from fsa2lrnn.deadline import WorkBudget
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.nn.layers.block import BlockLayer
@@ -17,7 +18,6 @@ from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify.partition import _partition, best
-from fsa2lrnn.verification.certify.work_budget import WorkBudget
 from fsa2lrnn.verification.check import SCANS, CertificateRefused
 from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.joint_sets import JointSets, refined
