@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .intervals import EPS, Ball, above, norm
-from .rounding import NORM_EPS, FloatFormat, ReadoutError
+from .rounding import EPS, NORM_EPS, Ball, FloatFormat, ReadoutError, above, norm
 from .sets import Sets
 
 _SLIP = 4 * EPS  # relative, of a few sums within one another

@@ -11,12 +11,11 @@ import numpy as np
 
 from .errors import demand, require
 from .files import SetCertificate, as_list, automaton, fields, parsed, symbol
-from .intervals import Ball
 from .margins import ScaledReadout
-from .nodes import CountedAutomaton
 from .proof import MOST_NUMBERS, NUMBERS_PER_WORD, SCANS, WORK
-from .rounding import FloatFormat
-from .short_words import ShortWords, least_margin
+from .replay import ShortWords, least_margin
+from .rounding import Ball, FloatFormat
+from .sets import CountedAutomaton
 from .tables import Tables, opened
 
 _MOST_BYTES = 1 << 25

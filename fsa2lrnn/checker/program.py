@@ -8,10 +8,10 @@ import numpy as np
 
 from .errors import InvalidCertificate, UnsupportedInput, demand, require
 from .files import Automaton, read_automaton, read_certificate
-from .nodes import CountedAutomaton
 from .pairs import check_pairs, read_pairs
 from .proof import check_sets
 from .rounding import Slack
+from .sets import CountedAutomaton
 from .tables import read_tables
 
 USAGE = "usage: python -m fsa2lrnn.checker CERTIFICATE MODEL.safetensors MACHINE.json"

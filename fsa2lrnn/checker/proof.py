@@ -19,10 +19,9 @@ import zlib
 import numpy as np
 
 from .errors import InvalidCertificate, demand
-from .nodes import CountedAutomaton
 from .replay import TubeReplay
 from .rounding import Slack
-from .sets import Claim, Tube
+from .sets import Claim, CountedAutomaton, Tube
 from .tables import Tables
 
 SCANS = ("sequential", "fused", "letters")

@@ -19,8 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from .errors import UnsupportedInput, require
 from .files import as_list, parsed, symbol
-from .intervals import LONGEST_SUM
-from .rounding import LARGEST, FloatFormat
+from .rounding import LARGEST, LONGEST_SUM, FloatFormat
 
 _LAYER = {"kind", "block_sizes", "transition_hidden", "value_hidden", "gate", "temperature"}
 _REMEDY = "save its tables, fsa2lrnn.save(fsa2lrnn.nn.switched.as_tables(model), path), and give that file"

@@ -26,10 +26,10 @@ from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.checker.intervals import Ball
 from fsa2lrnn.checker.margins import ScaledReadout
 from fsa2lrnn.checker.pairs import steps_exactly
-from fsa2lrnn.checker.short_words import ShortWords, least_margin
+from fsa2lrnn.checker.replay import ShortWords, least_margin
+from fsa2lrnn.checker.rounding import Ball
 from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat

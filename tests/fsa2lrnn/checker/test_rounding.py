@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from fsa2lrnn.checker.errors import UnsupportedInput
-from fsa2lrnn.checker.intervals import Ball
-from fsa2lrnn.checker.rounding import FloatFormat, ReadoutError, Slack, StepError
+from fsa2lrnn.checker.rounding import Ball, FloatFormat, ReadoutError, Slack, StepError
 from fsa2lrnn.checker.sets import Sets
 from fsa2lrnn.checker.steps import LetterBounds, groups
 from fsa2lrnn.nn.affine import EPS, Readout, SwitchedAffine
