@@ -6,7 +6,7 @@ from typing import Any
 
 from .certificate_fields import HEADER, MAX_BITS, as_list, fields, integers, rationals, require, spend, steps_of
 from .checked_machine import CheckedMachine
-from .forced import MatrixHypotheses
+from .impossibilities import MatrixHypotheses
 from .polynomials import MAX_ORDER, prime_factors
 
 LIQUID = ("liquid-s4-diagonal", "liquid-s4")

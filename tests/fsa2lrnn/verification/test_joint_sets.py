@@ -17,7 +17,7 @@ from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.certificate import Certificate
-from fsa2lrnn.verification.certify.partition import _partition, best
+from fsa2lrnn.verification.certify import _partition, best
 from fsa2lrnn.verification.check import SCANS, CertificateRefused
 from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.joint_sets import JointSets, refined
