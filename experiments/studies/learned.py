@@ -33,7 +33,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import LRNN
 from fsa2lrnn.nn.checkpoint import load
-from fsa2lrnn.repairing.evaluation import evaluate_repair
+from fsa2lrnn.repairing import evaluate_repair
 from fsa2lrnn.symbols import from_json
 from fsa2lrnn.training.sweep import KeptModelOrigin, read_result
 from fsa2lrnn.verdicts import Proved, Refuted

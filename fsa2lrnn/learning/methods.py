@@ -23,13 +23,12 @@ from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import alone, endings, exists
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement, is_restricted
-from fsa2lrnn.learning.learning_run import LearningRun, Record
+from fsa2lrnn.learning.learning_run import LearningRun, Record, WholeRun
 from fsa2lrnn.learning.merging import merge, merge_noisy, wrong_labels
 from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
 from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
 from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
-from fsa2lrnn.learning.whole import WholeRun
 from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
 from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.layers import name_of
