@@ -13,8 +13,8 @@ import torch
 
 from experiments import script
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.lower import compile_machine
+from fsa2lrnn.compile.recurrence import compile_recurrence
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage

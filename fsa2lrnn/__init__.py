@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.monoid import classify
     from fsa2lrnn.cascade.cascade import Cascade
     from fsa2lrnn.cascade.decomposition import decompose
-    from fsa2lrnn.compile import compile_recurrence
     from fsa2lrnn.compile.choice import choose
     from fsa2lrnn.compile.lower import compile_machine
-    from fsa2lrnn.compile.recurrence import Recurrence
+    from fsa2lrnn.compile.recurrence import Recurrence, compile_recurrence
     from fsa2lrnn.families import FAMILIES, represent
     from fsa2lrnn.learning.methods import learn
     from fsa2lrnn.nn.affine import Readout

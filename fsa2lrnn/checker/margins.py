@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .claims import Sets
 from .rounding import EPS, NORM_EPS, Ball, FloatFormat, ReadoutError, above, norm
-from .sets import Sets
 
 _SLIP = 4 * EPS  # relative, of a few sums within one another
 

@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .claims import CountedAutomaton, Tables
 from .errors import demand, require
-from .files import SetCertificate, as_list, automaton, fields, parsed, symbol
+from .files import SetCertificate, as_list, automaton, fields, opened, parsed, symbol
 from .margins import ScaledReadout
 from .proof import MOST_NUMBERS, NUMBERS_PER_WORD, SCANS, WORK
 from .replay import ShortWords, least_margin
 from .rounding import Ball, FloatFormat
-from .sets import CountedAutomaton
-from .tables import Tables, opened
 
 _MOST_BYTES = 1 << 25
 _COVERED = "the order of sums counts, this checker covers exact steps only: use the certificate of `fsa2lrnn certify`"

@@ -10,12 +10,11 @@ from itertools import islice
 
 import numpy as np
 
+from .claims import CountedAutomaton, Nodes, Sets, Tables, Tail, Tube, nodes
 from .errors import InvalidCertificate, demand
 from .margins import Margins, ScaledReadout
 from .rounding import EPS, LARGEST, Ball, Slack, StepError, above, inverse, norm
-from .sets import CountedAutomaton, Nodes, Sets, Tail, Tube, nodes
 from .steps import Steps
-from .tables import Tables
 
 _MOST_STEPS = 1 << 62  # of a ramp, so that int64 and float64 hold them
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .claims import Nodes, Sets, Tube
 from .rounding import EPS, Ball, StepError, above, inverse, norm, spectral_norm
-from .sets import Nodes, Sets, Tube
 
 _JOINS = {"alive": np.logical_or, "low": np.minimum, "high": np.maximum, "lower": np.minimum, "upper": np.maximum}
 

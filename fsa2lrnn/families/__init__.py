@@ -21,8 +21,7 @@ from typing import ClassVar
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile import compile_recurrence
-from fsa2lrnn.compile.recurrence import Recurrence
+from fsa2lrnn.compile.recurrence import Recurrence, compile_recurrence
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.families.channels import Affine, integer_affine, separating_channels
 from fsa2lrnn.families.closure import Obstruction

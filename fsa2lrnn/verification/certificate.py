@@ -23,12 +23,12 @@ from fsa2lrnn import checker, symbols
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.checker.claims import Sets as Sets
+from fsa2lrnn.checker.claims import Tables
+from fsa2lrnn.checker.claims import Tail as Tail
+from fsa2lrnn.checker.claims import Tube as Tube
 from fsa2lrnn.checker.files import RATIO, Unpacking
 from fsa2lrnn.checker.rounding import Slack
-from fsa2lrnn.checker.sets import Sets as Sets
-from fsa2lrnn.checker.sets import Tail as Tail
-from fsa2lrnn.checker.sets import Tube as Tube
-from fsa2lrnn.checker.tables import Tables
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically

@@ -16,8 +16,8 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore, ignored_outputs
 from fsa2lrnn.checker import SCANS, check_sets
+from fsa2lrnn.checker.claims import Claim
 from fsa2lrnn.checker.proof import MOST_WORK
-from fsa2lrnn.checker.sets import Claim
 from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import SwitchedAffine, switched

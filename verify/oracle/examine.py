@@ -363,7 +363,7 @@ def _place(
 def _is_outside(
     x: list[list[Any]], tube: Any, sets: Any, radius: Any, ball: Any, f: int, j: int, q: int, has_directions: bool
 ) -> bool:
-    """Decide whether a state lies outside of a set for certain; `checker.sets.Sets` describes the arrays."""
+    """Decide whether a state lies outside of a set for certain; `checker.claims.Sets` describes the arrays."""
     H, b = tube.slow.shape[1:]
     coordinates = list[list[Any]]()
     for h in range(H):

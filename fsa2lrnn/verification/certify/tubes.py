@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fsa2lrnn.checker.claims import CountedAutomaton, Sets, Tables, Tail, Tube, nodes
 from fsa2lrnn.checker.errors import InvalidCertificate
 from fsa2lrnn.checker.proof import LONGEST_START, MOST_NUMBERS, NUMBERS_PER_WORD
 from fsa2lrnn.checker.replay import TubeReplay, grown
 from fsa2lrnn.checker.rounding import EPS, LARGEST, Slack
-from fsa2lrnn.checker.sets import CountedAutomaton, Sets, Tail, Tube, nodes
 from fsa2lrnn.checker.steps import Steps
-from fsa2lrnn.checker.tables import Tables
 from fsa2lrnn.deadline import NEVER, Deadline, WorkBudget, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.verification.certify.frames import Frames, components, fans, gradients

@@ -15,10 +15,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, certify, compile_machine, zoo
+from fsa2lrnn.checker.claims import nodes
 from fsa2lrnn.checker.proof import MOST_WORK, WORK, allowed_work, demands
 from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
-from fsa2lrnn.checker.sets import nodes
 from fsa2lrnn.errors import Fsa2LrnnError
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import Readout, SwitchedAffine

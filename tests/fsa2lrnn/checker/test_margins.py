@@ -9,10 +9,10 @@ import torch
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from fsa2lrnn.checker.claims import CountedAutomaton, nodes
 from fsa2lrnn.checker.margins import Margins, ScaledReadout
 from fsa2lrnn.checker.replay import TubeReplay, all_words, grown, least_margin
 from fsa2lrnn.checker.rounding import FloatFormat, Slack, StepError
-from fsa2lrnn.checker.sets import CountedAutomaton, nodes
 from fsa2lrnn.nn.scans import scan_tokens
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification import Specification, specification_of

@@ -14,10 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fsa2lrnn.checker import margins, pairs, proof, replay, rounding, steps, tables
+from fsa2lrnn.checker import margins, pairs, proof, replay, rounding, steps
+from fsa2lrnn.checker.claims import CountedAutomaton, Tables, Tail, Tube
 from fsa2lrnn.checker.rounding import Ball, FloatFormat, ReadoutError, Slack, StepError
-from fsa2lrnn.checker.sets import CountedAutomaton, Tail, Tube
-from fsa2lrnn.checker.tables import Tables
 
 RECORD = Path(__file__).with_name("recorded_bounds.json")
 COARSE, EPSILON = 2.0**-12, 2.0**-4
@@ -147,7 +146,7 @@ def constants(_rng):
         "constants",
         [
             value
-            for module in (margins, pairs, proof, replay, rounding, steps, tables)
+            for module in (margins, pairs, proof, replay, rounding, steps)
             for name, value in sorted(vars(module).items())
             if name.isupper() and isinstance(value, (int, float)) and name not in ("EPS", "NORM_EPS")
         ],

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from fsa2lrnn.checker.claims import Sets
 from fsa2lrnn.checker.errors import UnsupportedInput
 from fsa2lrnn.checker.rounding import Ball, FloatFormat, ReadoutError, Slack, StepError
-from fsa2lrnn.checker.sets import Sets
 from fsa2lrnn.checker.steps import LetterBounds, groups
 from fsa2lrnn.nn.affine import EPS, Readout, SwitchedAffine
 from fsa2lrnn.verification.certificate import plain

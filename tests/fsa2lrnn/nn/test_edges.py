@@ -6,8 +6,8 @@ import torch
 
 from fsa2lrnn import MooreMachine, Proved, compile_machine, prove_equivalent
 from fsa2lrnn.checker.rounding import FloatFormat
-from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.integer_tables import ReluGate
+from fsa2lrnn.compile.recurrence import compile_recurrence
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.errors import InvalidMachine, NotExact, UnsupportedFormat
 from fsa2lrnn.families.recheck.polynomials import _cyclotomic

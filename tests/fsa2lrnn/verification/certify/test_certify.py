@@ -11,8 +11,8 @@ import torch
 from hypothesis import event, given, settings
 
 from fsa2lrnn import LRNN, MooreMachine, Readout, certify, check, prove_equivalent, zoo
+from fsa2lrnn.checker.claims import nodes
 from fsa2lrnn.checker.rounding import Slack
-from fsa2lrnn.checker.sets import nodes
 from fsa2lrnn.compile.lower import compile_machine, lower
 from fsa2lrnn.deadline import SearchCutShort, WorkBudget
 from fsa2lrnn.errors import InvalidMachine, OutOfTime, UnsupportedFormat

@@ -1,15 +1,21 @@
-"""The target automaton of a check, the nodes of a tube, and the sets of a proof by sets.
+"""What a claim is about, in numpy: a model's tables, the target automaton, the nodes of a tube, and sets at the nodes.
 
-Nodes are machine states with the last letters read. Sets are numpy arrays, as a certificate's file holds them.
+The tables are those of one layer over letters, x_k = A[a_k] x_{k-1} + v[a_k], with the read-out of states. Nodes are
+machine states with the last letters read. Sets are as a certificate's file holds them.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from .errors import require
+from .rounding import LARGEST, LONGEST_SUM, FloatFormat
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,3 +208,52 @@ def _place(codes: np.ndarray, code: np.ndarray) -> np.ndarray:
         return np.full_like(code, -1)
     place = np.searchsorted(codes[:-1], code)  # the last index for a code above all
     return np.where(codes[place] == code, place, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Tables and read-out: logits of a state x are W2 relu(W1 y + b1) + b2, y is x or LayerNorm(x), with ε = 10⁻⁵.
+
+    Args:
+        numbers: A (|Σ|, H, b, b), v (|Σ|, H, b), x0 (H, b), W1 (m, H·b), b1 (m,), W2 (|Γ|, m), b2 (|Γ|,), and
+            norm_weight and norm_bias (H·b,) where there is a LayerNorm.
+        dtype: in which the model computes; rounding is bounded for "float32" and "float64".
+        alphabet, outputs: Σ and Γ.
+    """
+
+    numbers: Mapping[str, np.ndarray]
+    dtype: str
+    alphabet: tuple[Hashable, ...]
+    outputs: tuple[Hashable, ...]
+
+    @cached_property
+    def weights(self) -> dict[str, np.ndarray]:
+        """All numbers in float64, which represents them exactly."""
+        return {name: np.asarray(x, np.float64) for name, x in self.numbers.items()}
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of all numbers, their shapes and their dtype."""
+        digest = hashlib.sha256()
+        for name, x in sorted(self.numbers.items()):
+            digest.update(f"{name} torch.{self.dtype} {x.shape}".encode())
+            digest.update(np.ascontiguousarray(x + np.zeros((), x.dtype)).tobytes())  # −0 and 0 are one number
+        return digest.hexdigest()
+
+    def format(self) -> FloatFormat:
+        """Return the format that the model computes in.
+
+        Raises:
+            UnsupportedInput: for other types than float32 and float64, for a width of zero or over 1,024, and for
+                numbers that may overflow or are not finite.
+        """
+        is_bounded = self.dtype in ("float32", "float64")
+        require(is_bounded, f"it computes in {self.dtype}: the bounds on its rounding are for float32 and float64")
+        is_narrow = max(*self.weights["W1"].shape, len(self.alphabet)) <= LONGEST_SUM
+        require(is_narrow, f"the bounds on rounding are for models of a width up to {LONGEST_SUM:,}")
+        empty = ", ".join(name for name, x in self.weights.items() if not x.size)
+        require(not empty, f"{empty}: no entries: a model has heads, blocks, hidden units and outputs")
+        sums = {name: float(np.abs(x).sum(-1).max()) for name, x in self.weights.items()}
+        bad = ", ".join(name for name, size in sums.items() if not size <= LARGEST)
+        require(not bad, f"{bad}: sums of over 2^40, or no numbers, may overflow: rescale the model")
+        return FloatFormat.of(self.dtype)
