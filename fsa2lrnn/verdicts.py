@@ -180,7 +180,7 @@ class Counterexample(Brief):
         }
 
     @classmethod
-    def from_json(cls, value: Any, where: str = "failure") -> Counterexample:
+    def from_json(cls, value: object, where: str = "failure") -> Counterexample:
         """Return the counterexample of a JSON object; "counts", "margin", "scans" and "length" may be missing.
 
         Raises `UnsupportedFormat`, which names the object as `where`, if a field does not fit or no output is wrong.

@@ -122,7 +122,7 @@ def _part(kind: type, value: Any, unpack: Any) -> Any:
     return kind(**parts)
 
 
-def symbol(value: Any) -> Any:
+def symbol(value: object) -> Any:
     """Return a letter or an output as a hashable object. Raises `UnsupportedInput` for a value that is not a symbol.
 
     Numbers, booleans and tuples are returned with their types, since 1, 1.0 and True are equal in Python.

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ def learn(
     folder: str | Path | None = None,
     resume: bool = True,
     report: Callable[[Record], None] | None = None,
-    **changes: Any,
+    **changes: object,
 ) -> Learned:
     """Return a machine learned from its own words or from a user's, with a proof or the evidence for it.
 

@@ -24,7 +24,7 @@ from torch.autograd import Function
 from torch.linalg import vector_norm
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn.compiled import DTYPES, Kernel, cuts, kernel, share, thread_count, typed_once_differentiable
+from fsa2lrnn.nn.compiled import DTYPES, Context, Kernel, cuts, kernel, share, thread_count, typed_once_differentiable
 
 RULES = ("clip", "paper", "none", "onehot")
 """The column rules by name."""
@@ -170,12 +170,12 @@ def straight_through(value: Tensor, carrier: Tensor) -> Tensor:
 
 class _ValueOf(Function):
     @staticmethod
-    def forward(_ctx: Any, value: Tensor, _carrier: Tensor) -> Tensor:
+    def forward(_ctx: Context, value: Tensor, _carrier: Tensor) -> Tensor:
         return value.clone()
 
     @staticmethod
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the names are the caller's
-        _ctx: Any, *gradients: Tensor
+        _ctx: Context, *gradients: Tensor
     ) -> tuple[None, Tensor]:
         return None, gradients[0]
 
@@ -375,7 +375,7 @@ def fused(A: Tensor, rule: str, p: float) -> Tensor:
 
 class _Normalise(Function):
     @staticmethod
-    def forward(ctx: Any, A: Tensor, rule: str, p: float) -> Tensor:
+    def forward(ctx: Context, A: Tensor, rule: str, p: float) -> Tensor:
         ctx.kernels, ctx.powers = kernels(rule, A.shape[-1]), _split(p - 1, A.dtype)
         blocks = A.reshape(-1, *A.shape[-2:]).contiguous()
         y, norms = torch.empty_like(blocks), blocks.new_empty(blocks.shape[:-1])
@@ -385,7 +385,7 @@ class _Normalise(Function):
 
     @staticmethod
     @typed_once_differentiable
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, dy: Tensor) -> tuple[Tensor | None, ...]:
         y, norms = ctx.saved_tensors
         dA = torch.empty_like(y)
         _share(ctx.kernels.backward, (y, norms, dy.reshape(y.shape).contiguous(), dA), ctx.powers)

@@ -207,7 +207,7 @@ class Certificate(Brief):
         return {"format": FORMAT, "version": VERSION, **value, "ignore": ignore}
 
     @classmethod
-    def from_json(cls, value: Any) -> Certificate:
+    def from_json(cls, value: object) -> Certificate:
         """Return the certificate that `to_json` wrote; raise `UnsupportedFormat` for any other value."""
         if not isinstance(value, dict):
             raise UnsupportedFormat(f"{shown(value)} is not a certificate: it must be a JSON object")
@@ -252,7 +252,7 @@ def _parts(tube: Tube) -> Iterator[Tube | Sets | Tail]:
         yield ramp.sets
 
 
-def _plain(data: Any) -> Any:
+def _plain(data: object) -> Any:
     if isinstance(data, np.ndarray):
         return pack(data)
     if isinstance(data, MooreMachine):

@@ -86,7 +86,7 @@ def model_digest(model: LRNN | Recurrence) -> str:
     return digest(model.state_dict(), text)
 
 
-def _tensors(name: str, part: Any) -> Iterator[tuple[str, Tensor]]:
+def _tensors(name: str, part: object) -> Iterator[tuple[str, Tensor]]:
     if is_dataclass(part):
         for field in fields(part):
             yield from _tensors(f"{name}.{field.name}", getattr(part, field.name))

@@ -257,7 +257,7 @@ def _tensor_faults(name: str, tensor: Any, like: Tensor) -> Iterator[str]:
         yield f"{name} has the shape {shape}, its configuration makes it {made}: {_ANEW}"
 
 
-def _type_faults(name: str, tensor: Any, kinds: tuple[type[Tensor], ...]) -> Iterator[str]:
+def _type_faults(name: str, tensor: object, kinds: tuple[type[Tensor], ...]) -> Iterator[str]:
     if type(tensor) not in kinds:
         yield f"{name} is of type {_name(tensor)}: only {' or '.join(kind.__name__ for kind in kinds)} is modelled"
 

@@ -30,7 +30,7 @@ def read_source(
     *,
     completion: Completion | None = None,
     alphabet: Iterable[Hashable] | None = None,
-    **options: Any,
+    **options: object,
 ) -> MooreMachine:
     """Return a machine from `regex:…`, `task:…` or a file, recognised by its ending.
 

@@ -23,7 +23,7 @@ class CheckedKind(NamedTuple):
     weight: int  # the least dimension of a constituent over the field of the blocks
 
 
-def check_kind(value: Any, machine: CheckedMachine, field: str) -> CheckedKind:
+def check_kind(value: object, machine: CheckedMachine, field: str) -> CheckedKind:
     """Return a module and its data; raise `RejectedCertificate` unless it is proved to be irreducible."""
     names = ("letters", "path", "element", "covector", "polynomial", "irreducible", "generator")
     tables, steps, element, covector, polynomial, reason, generator = fields(value, *names)
@@ -54,7 +54,7 @@ def check_kind(value: Any, machine: CheckedMachine, field: str) -> CheckedKind:
     return CheckedKind(letters, path, k, d // k * parts)
 
 
-def _endomorphism(row: Any, letters: list[Letter], path: list[tuple[int, int]]) -> Letter:
+def _endomorphism(row: object, letters: list[Letter], path: list[tuple[int, int]]) -> Letter:
     """Return the map of a kind to itself with this image of the first basis vector, after checks that it is one."""
     d = len(path) + 1
     images = [rationals(row, d)]

@@ -164,7 +164,7 @@ def _counts(word: Word) -> dict[int, int]:
 KINDS = ("lti-stack", "lti-diagonalisable-stack", "hard-attention")
 
 
-def check_confused(words: Any, separator: Any, machine: CheckedMachine, start: int, kind: str) -> None:
+def check_confused(words: object, separator: object, machine: CheckedMachine, start: int, kind: str) -> None:
     """Raise `RejectedCertificate` unless all networks of a kind confuse two words after which outputs differ."""
     words, separator = [read_word(word, machine) for word in as_list(words)], read_word(separator, machine)
     if kind == "lti-stack":

@@ -25,7 +25,7 @@ def check_representable(certificate: dict[str, Any], machine: CheckedMachine, fo
     return sum(1 if channel["order"] <= 2 else 2 for channel in channels)
 
 
-def _check_channel(channel: Any, machine: CheckedMachine, form: MatrixHypotheses) -> list[tuple[Any, ...]]:
+def _check_channel(channel: object, machine: CheckedMachine, form: MatrixHypotheses) -> list[tuple[Any, ...]]:
     """Check f(δ_a(q)) = χ(a) f(q) + v(a) for a scalar channel, exactly in ℚ(ζ); return the value of each state.
 
     Numbers are coefficients of powers of ζ; a multiplier ζ^k shifts their exponents, None is 0.

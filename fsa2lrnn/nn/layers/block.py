@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn.compiled import DTYPES, at_once, cuts, thread_count, typed_once_differentiable
+from fsa2lrnn.nn.compiled import DTYPES, Context, at_once, cuts, thread_count, typed_once_differentiable
 from fsa2lrnn.nn.gate import Gate, check_kind, new_gate, one_hot_letters
 from fsa2lrnn.nn.layers.base import (
     Columns,
@@ -328,7 +328,7 @@ def _is_one_hot(state: Tensor) -> bool:
 
 class _HardScan(Function):
     @staticmethod
-    def forward(ctx: Any, index: Tensor, logits: Tensor, state: Tensor, temperature: float) -> Tensor:
+    def forward(ctx: Context, index: Tensor, logits: Tensor, state: Tensor, temperature: float) -> Tensor:
         (batch, length), (heads, b) = index.shape, state.shape[1:]
         rows = logits.detach().argmax(-2)  # (N, H, b)
         states = torch.empty(batch, length + 1, heads, dtype=torch.int64)
@@ -343,7 +343,7 @@ class _HardScan(Function):
 
     @staticmethod
     @typed_once_differentiable
-    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, dx: Tensor) -> tuple[Tensor | None, ...]:
         index, rows, states, logits = ctx.saved_tensors
         batch, _, heads, b = dx.shape
         # The gradient of A(a) is summed transposed, so that the entries of one column of A are neighbours in memory.
