@@ -80,11 +80,11 @@ def candidates(observed: LabelledStates, allowed: int, most: int = MOST) -> Iter
                 yield candidate
 
 
-def fewest(observed: LabelledStates, most: int = MOST) -> CandidateMachine | None:
+def fewest(observed: LabelledStates) -> CandidateMachine | None:
     """Return the machine of the fewest heads with faults within two standard deviations of the minimum, or None."""
     counted = {
         size: min((faults(observed, subset), subset) for subset in combinations(range(observed.states.shape[1]), size))
-        for size in range(1, min(most, observed.states.shape[1]) + 1)
+        for size in range(1, min(MOST, observed.states.shape[1]) + 1)
     }
     least = min(n_faults for n_faults, _ in counted.values())
     for n_faults, subset in counted.values():

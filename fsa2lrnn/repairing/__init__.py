@@ -23,7 +23,7 @@ from fsa2lrnn.optional import require
 from fsa2lrnn.repairing.least_change import Change, Mode, Repaired, RepairedHead, repair
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
-from fsa2lrnn.verification.certify import WORK, certify
+from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.coverage import certified_length, proof_json
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.extraction import output_numbers
@@ -79,7 +79,6 @@ def evaluate_repair(
     model: LRNN,
     machine: MooreMachine,
     mode: Mode,
-    work: float = WORK,
     ignore: Ignore = (),
     seconds: float | Deadline | None = None,
 ) -> EvaluatedRepair:
@@ -115,13 +114,11 @@ def evaluate_repair(
         return EvaluatedRepair(mode, None, repaired, dtype, accuracy, None, proof)
     certificate = None
     with suppress(OutOfTime):
-        certificate = certify(repaired.model, machine, work=work, ignore=ignore, seconds=deadline)
+        certificate = certify(repaired.model, machine, ignore=ignore, seconds=deadline)
     return EvaluatedRepair(mode, None, repaired, dtype, accuracy, certificate)
 
 
-def long_accuracy(
-    model: LRNN, machine: MooreMachine, letters: int = LETTERS, seed: int = 0, ignore: Ignore = ()
-) -> float:
+def long_accuracy(model: LRNN, machine: MooreMachine, letters: int, ignore: Ignore = ()) -> float:
     """Return the share of right outputs that count along one random word, in the model's dtype and default scan.
 
     >>> from fsa2lrnn import compile_machine, zoo
@@ -129,7 +126,7 @@ def long_accuracy(
     1.0
     """
     goal = specification_of(model, machine, ignore)
-    tokens = np.random.default_rng(seed).integers(0, len(model.alphabet), letters)
+    tokens = np.random.default_rng(0).integers(0, len(model.alphabet), letters)
     state, q = model.initial_state(), goal.start
     wrong = counted = 0
     with torch.no_grad():
