@@ -412,19 +412,24 @@ def generate_chunked(stack: Stack) -> Iterator[Run]:
 def drive(
     model: Any, words: list[list[int]], generates: bool, padding: int, names: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what each pattern did: "status" ran or refused, with runs or a message, and seconds."""
+    """Yield what each pattern did, as `attempt` says it."""
     stack = Stack(model, words)
     stack.generates, stack.padding = generates, padding
     for name in names:
-        began = time.perf_counter()
-        done: dict[str, Any] = {"pattern": name, "status": "ran", "message": "", "runs": []}
-        try:
-            with torch.no_grad():
-                for one in PATTERNS[name](stack):
-                    done["runs"].append(one)
-        except Exception as fault:  # whatever the stack raises: it said so, instead of answering wrongly
-            done |= {"status": "refused", "message": " ".join(f"{type(fault).__name__}: {fault}".split())[:300]}
-        yield done | {"seconds": round(time.perf_counter() - began, 2)}
+        with torch.no_grad():
+            yield attempt(name, PATTERNS[name](stack))
+
+
+def attempt(name: str, runs: Iterator[Run]) -> dict[str, Any]:
+    """Return what a pattern did: "status" ran or refused, with runs or a message, and seconds."""
+    began = time.perf_counter()
+    done: dict[str, Any] = {"pattern": name, "status": "ran", "message": "", "runs": []}
+    try:
+        for one in runs:
+            done["runs"].append(one)
+    except Exception as fault:  # whatever the stack raises: it said so, instead of answering wrongly
+        done |= {"status": "refused", "message": " ".join(f"{type(fault).__name__}: {fault}".split())[:300]}
+    return done | {"seconds": round(time.perf_counter() - began, 2)}
 
 
 def main() -> None:
