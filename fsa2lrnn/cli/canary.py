@@ -55,6 +55,9 @@ def run(
     ] = None,
     patterns: Annotated[str, typer.Option(metavar="NAMES", help="patterns of calls, separated by commas")] = "all",
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="also write the report as JUnit XML")] = None,
+    scripts: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="write a script of 15 lines for each wrong pattern")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a canary by every pattern of calls: with a cache, in chunks, padded, packed, taken back, generating.
@@ -81,6 +84,10 @@ def run(
         from fsa2lrnn.canary.report import check_model
 
         report = check_model(folder, patterns)
+    if scripts is not None:
+        scripts.mkdir(parents=True, exist_ok=True)
+        for name, text in report.scripts.items():
+            write_atomically(scripts / f"{name}.py", text.encode())
     if junit is not None:
         write_atomically(junit, report.to_junit().encode())
     if as_json:

@@ -25,7 +25,7 @@ from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.cli import app
 from fsa2lrnn.errors import Fsa2LrnnError
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.nn.tensor_file import digest
+from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.verification.certificate import Certificate
 from tests.fuzz.mutate import Reader, given
 from tests.fuzz.readers import READERS

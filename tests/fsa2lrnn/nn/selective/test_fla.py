@@ -8,8 +8,8 @@ from torch import nn
 import fsa2lrnn
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import LRNN, LRNNConfig
-from fsa2lrnn.nn.fla import to_fla
 from fsa2lrnn.nn.layers.hard import HardSliceConfig
+from fsa2lrnn.nn.wrapped import to_fla
 
 from .published import OUT
 
