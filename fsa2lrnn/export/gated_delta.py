@@ -326,5 +326,5 @@ OLMO_HYBRID = Target(
 QWEN3_NEXT = Target("qwen3-next", _TRIED, HuggingFace("Qwen3NextForCausalLM"), _without_reflections, _qwen3_next)
 QWEN3_5 = Target("qwen3.5", _TRIED, HuggingFace("Qwen3_5ForCausalLM"), _without_reflections, _qwen3_5)
 KIMI_LINEAR = Target(
-    "kimi-linear", _TRIED, HuggingFace("KimiLinearForCausalLM", mixer="self_attn"), _without_reflections, _kimi_linear
+    "kimi-linear", _TRIED, HuggingFace("KimiLinearForCausalLM"), _without_reflections, _kimi_linear
 )
