@@ -1,4 +1,5 @@
-"""Write plans into models of gated delta layers of transformers: OLMo-Hybrid, Qwen3-Next, Qwen3.5 and Kimi-Linear.
+"""Write plans into models of gated delta layers of transformers: OLMo-Hybrid, Qwen3-Next, Qwen3.5 (dense and
+mixtures of experts) and Kimi-Linear.
 
 One step executes: q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = c·σ(W_b x) with c = 2 in OLMo-Hybrid
 and 1 elsewhere; log α = −exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; out =
@@ -40,8 +41,10 @@ from fsa2lrnn.export.stream import (
     blank_model,
     gates,
     layout,
+    n_units,
     stage_parts,
     write,
+    write_experts,
 )
 
 SHOWN = LETTER * 2.0**-18  # the size of a mark or a symbol in the stream
@@ -113,6 +116,7 @@ def build_layers(
     write_heads: Callable[[Any, Mixer], None],
     norm: float = 1.0,
     mixer_name: str = "linear_attn",
+    write_units: Callable[[Any, np.ndarray, np.ndarray, np.ndarray], None] | None = None,
     **settings: Any,
 ) -> Any:
     """Return a whole model with the plan in its first layers and a last layer of attention, whose weights are zero.
@@ -125,6 +129,7 @@ def build_layers(
         write_heads: a function that writes weights into the mixer of a layer.
         norm: the value that norms of the stream store for a factor of 1.
         mixer_name: the attribute of a layer that is its mixer.
+        write_units: a function that writes the weights of `units` into the MLP of a layer; None for `write_mlp`.
     """
     n_stages = len(plan.stages)
     model = blank_model(
@@ -148,10 +153,7 @@ def build_layers(
         block.input_layernorm.weight.data.fill_(norm)
         block.post_attention_layernorm.weight.data.fill_(norm)
         write_heads(layer, mixer(plan, number, largest_beta, layer.conv1d.weight.shape[-1]))
-        gate, up, down = units(plan, number)
-        write(block.mlp.gate_proj.weight, gate)
-        write(block.mlp.up_proj.weight, up)
-        write(block.mlp.down_proj.weight, down)
+        (write_units or write_mlp)(block.mlp, *units(plan, number))
     return model
 
 
@@ -205,6 +207,13 @@ def units(plan: StagePlan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     for i, unit in enumerate(stage.units):
         down[where.symbols[number] + unit.target, i] = 2 * SHOWN / FIRES
     return gate, up, down
+
+
+def write_mlp(mlp: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
+    """Write the weights of `units` into an MLP with a gate."""
+    write(mlp.gate_proj.weight, gate)
+    write(mlp.up_proj.weight, up)
+    write(mlp.down_proj.weight, down)
 
 
 def _logit(beta: float, largest: int) -> float:
@@ -278,6 +287,20 @@ def _qwen3_5(plan: StagePlan, dtype: torch.dtype) -> Any:
     )
 
 
+def _qwen3_5_moe(plan: StagePlan, dtype: torch.dtype) -> Any:
+    """Return `Qwen3_5MoeForCausalLM`, with half of the units' output in the experts and half in the shared expert."""
+    return build_layers(
+        "qwen3_5_moe", "Qwen3_5Moe", plan, dtype, 1, _write_qwen3_5, norm=0.0, config="TextConfig",
+        write_units=_write_qwen3_5_experts, **head_settings(plan), head_dim=8, num_experts=4, num_experts_per_tok=2,
+        moe_intermediate_size=n_units(plan), shared_expert_intermediate_size=n_units(plan),
+    )  # fmt: skip
+
+
+def _write_qwen3_5_experts(mlp: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
+    write_experts(mlp.gate.weight, mlp.experts, gate, up, down / 2)
+    write_mlp(mlp.shared_expert, gate, up, down)  # the gate of the shared expert is σ(0) = ½
+
+
 def _write_qwen3_5(layer: Any, weights: Mixer) -> None:
     sizes = [part[..., 0].size for part in (weights.q, weights.k, weights.v)]
     q, k, v = layer.in_proj_qkv.weight.data.split(sizes)
@@ -325,6 +348,7 @@ OLMO_HYBRID = Target(
 )
 QWEN3_NEXT = Target("qwen3-next", _TRIED, HuggingFace("Qwen3NextForCausalLM"), _without_reflections, _qwen3_next)
 QWEN3_5 = Target("qwen3.5", _TRIED, HuggingFace("Qwen3_5ForCausalLM"), _without_reflections, _qwen3_5)
+QWEN3_5_MOE = Target("qwen3.5-moe", _TRIED, HuggingFace("Qwen3_5MoeForCausalLM"), _without_reflections, _qwen3_5_moe)
 KIMI_LINEAR = Target(
     "kimi-linear", _TRIED, HuggingFace("KimiLinearForCausalLM"), _without_reflections, _kimi_linear
 )

@@ -123,6 +123,14 @@ def blank_model(
     return model
 
 
+def n_units(plan: StagePlan) -> int:
+    """Return the largest number of units of a stage, or the next multiple of 8.
+
+    Rows of experts must have a multiple of 16 bytes where torch multiplies them in groups.
+    """
+    return -(-max(len(stage.units) for stage in plan.stages) // 8) * 8
+
+
 def write_experts(router: torch.Tensor, experts: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
     """Write the same units into each of four experts, and a router that sends a letter to two of them.
 
@@ -132,9 +140,11 @@ def write_experts(router: torch.Tensor, experts: Any, gate: np.ndarray, up: np.n
         with torch.no_grad():
             router[2 * (a % 2) : 2 * (a % 2) + 2, a] = SATURATED * up[0, a]
     for e in range(len(router)):
-        half = len(experts.gate_up_proj[e]) // 2
-        write(experts.gate_up_proj[e, :half], gate)
-        write(experts.gate_up_proj[e, half:], up)
+        if hasattr(experts, "gate_up_proj"):
+            write(experts.gate_up_proj[e], gate)
+            write(experts.gate_up_proj[e, experts.intermediate_dim :], up)
+        else:  # relu²
+            write(experts.up_proj[e], gate)
         write(experts.down_proj[e], down)
 
 
