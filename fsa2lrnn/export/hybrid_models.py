@@ -132,7 +132,8 @@ def _jamba(plan: StagePlan, dtype: torch.dtype) -> Any:
     return mamba_model(
         "jamba", "Jamba", plan, dtype, write_mamba_heads, _write_jamba_units, _mixer_and_mlp, num_hidden_layers=n + 1,
         attn_layer_period=n + 1, attn_layer_offset=n, mamba_expand=expand, mamba_dt_rank=rank, mamba_d_state=1,
-        mamba_conv_bias=False, intermediate_size=n_units(plan), num_experts=4, **_EXPERTS, **_ATTENTION,
+        mamba_conv_bias=False, intermediate_size=n_units(plan), num_experts=4, **_EXPERTS, num_attention_heads=8,
+        num_key_value_heads=1,
     )  # fmt: skip
 
 
