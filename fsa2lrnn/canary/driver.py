@@ -42,7 +42,9 @@ class Stack:
         self.is_mamba = self.cache_name != "past_key_values"
         # Hybrids had a cache of their own up to 5.4, which `generate` made and a call did not.
         kinds = [kind for name, kind in vars(sys.modules[type(model).__module__]).items() if name.endswith("Cache")]
-        self.own_caches = [kind for kind in kinds if {"config", "batch_size"} <= set(inspect.signature(kind).parameters)]
+        self.own_caches = [
+            kind for kind in kinds if {"config", "batch_size"} <= set(inspect.signature(kind).parameters)
+        ]
         self.generates, self.padding = False, 0
 
     def call(self, rows: list[list[int]], cache: Any = None, before: int = 0, **more: Any) -> tuple[Any, Any]:

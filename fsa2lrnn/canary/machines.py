@@ -154,31 +154,37 @@ def _window_head(classes: Sequence[int], lag: int) -> Head:
     return Head(tuple((1 + which,) * n for which in classes), lag)
 
 
-def recency(n_letters: int = 4) -> Canary:
-    """Return the canary of layers with eigenvalues in [0, 1]; raise `UnsupportedFormat` for other than 4 letters.
+def _windows(classes: Sequence[int], layer: int) -> tuple[Head, Head]:
+    """Return heads that hold the classes of two earlier letters, in each layer by other lags."""
+    return _window_head(classes, 1 + layer % WINDOW), _window_head(classes, 1 + (layer + 1) % WINDOW)
+
+
+def recency(blocks: int = 1) -> Canary:
+    """Return the canary of layers with eigenvalues in [0, 1], with four letters and `blocks` times three layers.
 
     >>> canary = recency()
     >>> len(canary.layers), len(canary.outputs) <= 512
     (3, True)
     """
-    if n_letters != 4:
-        raise UnsupportedFormat(f"{n_letters} letters: the pairs of four letters fill three layers")
+    n_letters = 4
 
     def register(first: int, second: int) -> Head:
         rows: list[tuple[int, ...]] = [(0, 1, 2)] * n_letters
         rows[first], rows[second] = (1,) * 3, (2,) * 3
         return Head(tuple(rows))
 
-    # Each layer holds two disjoint pairs, and the class of an earlier letter, each layer by another lag.
+    # Each layer holds two disjoint pairs, and the classes of two earlier letters.
     layers = [
-        (register(*pair), register(*(set(range(n_letters)) - {*pair})), _window_head((0, 0, 1, 1), lag))
-        for lag, pair in enumerate([(0, 1), (0, 2), (0, 3)], 1)
+        (register(*pair), register(*(set(range(n_letters)) - {*pair})), *_windows((0, 0, 1, 1), i))
+        for i, pair in enumerate([(0, 1), (0, 2), (0, 3)] * blocks)
     ]
     return Canary("recency", tuple("abcd"), tuple(layers))
 
 
-def exchange(n_points: int = 4) -> Canary:
+def exchange(n_points: int = 4, blocks: int = 1) -> Canary:
     """Return the canary of layers with eigenvalue −1: letter i exchanges the points i and i + 1 of `n_points`.
+
+    It has `blocks` times three layers.
 
     >>> canary = exchange()
     >>> len({layer.values[0] for layer, *_ in canary.reachable})    # the permutations of four points
@@ -192,11 +198,14 @@ def exchange(n_points: int = 4) -> Canary:
 
     n = n_points - 1
     layers = list[tuple[Head, ...]]()
-    for lag in range(1, WINDOW + 1):  # a layer reads the letters in another order: its states differ from the others'
-        roles = range(n) if lag % 2 else range(n)[::-1]  # reversal is an automorphism: no more states
-        table = tuple(tuple(moved(order, roles[letter]) for order in orders) for letter in range(n))
-        layers.append((Head(table), _window_head([letter % 2 for letter in range(n)], lag)))
-    layers[0] = (*layers[0], _window_head([letter % 2 for letter in range(n)], 0))
+    classes = [letter % 2 for letter in range(n)]
+    # A second head, and every second layer, reads the letters in reverse order, an automorphism: no more states.
+    tables = [
+        tuple(tuple(moved(order, role) for order in orders) for role in roles) for roles in (range(n), range(n)[::-1])
+    ]
+    for i in range(WINDOW * blocks):
+        layers.append((Head(tables[i % 2]), Head(tables[1 - i % 2]), *_windows(classes, i)))
+    layers[0] = (*layers[0][:-1], _window_head(classes, 0))
     return Canary("exchange", tuple("abcdefgh"[:n]), tuple(layers))
 
 

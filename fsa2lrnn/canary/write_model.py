@@ -18,7 +18,7 @@ from fsa2lrnn.export import target
 from fsa2lrnn.export.constructions import reflections, register
 from fsa2lrnn.export.folder import DTYPES, ExportedModel
 from fsa2lrnn.export.huggingface import HuggingFace
-from fsa2lrnn.export.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit, orbit
+from fsa2lrnn.export.plan import UNIT, Orbit, Shape, Stage, StageHead, StagePlan, Unit, orbit
 from fsa2lrnn.export.whole_model import folder_written_whole, prove
 from fsa2lrnn.layers import released_model
 from fsa2lrnn.verdicts import Proved
@@ -45,7 +45,9 @@ def plan_of(canary: Canary) -> StagePlan:
     stages = [Stage(tuple(layer), passed_on, n) for layer in orbits[:-1]]
     stages.append(Stage(tuple(orbits[-1]), last, len(names)))
     how = f"{canary.kind}: {len(of_heads)} heads in {len(orbits)} layers, every output names their values"
-    return _Plan(canary.machine, tuple(stages), how, tuple(names))
+    # The groups of heads and experts are read by models that have them.
+    shape = Shape(head=64, group=1 if canary.kind == "exchange" else 2, attention=3, experts=4)
+    return _Plan(canary.machine, tuple(stages), how, shape, tuple(names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,8 @@ def make(name: str, folder: Path, dtype: str = "float32", generates: bool = Fals
         raise UnsupportedFormat(
             f"a canary of {layer} in {dtype}: they are written for models of transformers, in {' and '.join(DTYPES)}"
         )
-    canary = exchange() if layer in WITH_EXCHANGES else recency()
+    blocks = 2 if into.layers_a_stage == 1 else 1
+    canary = exchange(blocks=blocks) if layer in WITH_EXCHANGES else recency(blocks)
     canary = replace(canary, follows=long_cycle(canary)) if generates else canary
     plan = plan_of(canary)
     model: Any = into.build(plan, DTYPES[dtype])

@@ -20,8 +20,8 @@ symbols are therefore powers of two, and a head of any layer has exactly the mat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,7 @@ from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.export.constructions import construct
 from fsa2lrnn.export.huggingface import HuggingFace
 from fsa2lrnn.export.packages import Target
-from fsa2lrnn.export.plan import StagePlan
+from fsa2lrnn.export.plan import StageHead, StagePlan
 from fsa2lrnn.export.stream import (
     FIRES,
     KEY,
@@ -55,8 +55,9 @@ _LEAST_SILU = 0.25  # SiLU is above −0.278
 class Mixer:
     """The weights of the heads of one layer, float64, before they are arranged for a model with a stream of width H.
 
-    Shapes: q and k (n_heads, d_k, H), v and gate (n_heads, d_v, H), alpha and beta (n_heads, H), out (H, n_heads, d_v),
-    and taps (n_heads, d_v, w), the convolution of v, whose last tap multiplies the current letter.
+    Shapes: q and k (n_keys, d_k, H), v and gate (n_heads, d_v, H), alpha and beta (n_heads, H), out (H, n_heads, d_v),
+    and taps (n_heads, d_v, w), the convolution of v, whose last tap multiplies the current letter. `n_heads / n_keys`
+    heads in a row share their keys and queries.
     """
 
     q: np.ndarray
@@ -70,7 +71,7 @@ class Mixer:
 
     @property
     def convolution(self) -> np.ndarray:
-        """The taps (n_heads·(2 d_k + d_v), w) of the entries of q, k and v; q and k read the current letter only."""
+        """The taps (n_keys·2 d_k + n_heads·d_v, w) of q, k and v; q and k read the current letter only."""
         d_k, kernel = self.q.shape[1], self.taps.shape[-1]
         now = np.broadcast_to(np.arange(kernel) == kernel - 1, (2 * len(self.q) * d_k, kernel))
         return np.concatenate([now, self.taps.reshape(-1, kernel)])
@@ -84,7 +85,7 @@ class Mixer:
 
 def sizes(plan: StagePlan) -> tuple[int, int]:
     """Return d_k and d_v of the layers of a plan: powers of 4, so that their square roots are exact."""
-    return power_of_four(plan.d_k), power_of_four(plan.d_v)
+    return power_of_four(max(plan.d_k, plan.shape.head)), power_of_four(max(plan.d_v, plan.shape.head))
 
 
 def power_of_four(size: int) -> int:
@@ -100,7 +101,7 @@ def head_settings(plan: StagePlan) -> dict[str, Any]:
     """Return the configuration entries for the number and the widths of the heads of a gated delta layer."""
     d_k, d_v = sizes(plan)
     return {
-        "linear_num_key_heads": plan.n_heads,
+        "linear_num_key_heads": plan.n_heads // plan.shape.group,
         "linear_num_value_heads": plan.n_heads,
         "linear_key_head_dim": d_k,
         "linear_value_head_dim": d_v,
@@ -116,7 +117,6 @@ def build_layers(
     write_heads: Callable[[Any, Mixer], None],
     norm: float = 1.0,
     mixer_name: str = "linear_attn",
-    write_units: Callable[[Any, np.ndarray, np.ndarray, np.ndarray], None] | None = None,
     **settings: Any,
 ) -> Any:
     """Return a whole model with the plan in its first layers and a last layer of attention, whose weights are zero.
@@ -129,9 +129,8 @@ def build_layers(
         write_heads: a function that writes weights into the mixer of a layer.
         norm: the value that norms of the stream store for a factor of 1.
         mixer_name: the attribute of a layer that is its mixer.
-        write_units: a function that writes the weights of `units` into the MLP of a layer; None for `write_mlp`.
     """
-    n_stages = len(plan.stages)
+    types = layer_types(plan)
     model = blank_model(
         kind,
         prefix,
@@ -139,8 +138,8 @@ def build_layers(
         dtype,
         SHOWN,
         intermediate_size=max(len(stage.units) for stage in plan.stages),
-        num_hidden_layers=n_stages + 1,
-        layer_types=["linear_attention"] * n_stages + ["full_attention"],
+        num_hidden_layers=len(types),
+        layer_types=types,
         num_attention_heads=1,
         num_key_value_heads=1,
         max_position_embeddings=2**20,
@@ -148,35 +147,54 @@ def build_layers(
     )
     # Each stage is one layer: heads in its mixer, units in its MLP. All other weights stay 0.
     model.model.norm.weight.data.fill_(norm)
-    for number, block in zip(range(n_stages), model.model.layers, strict=False):
+    linear = (block for block, kind in zip(model.model.layers, types, strict=True) if kind == "linear_attention")
+    for number, block in enumerate(linear):
         layer = getattr(block, mixer_name)
         block.input_layernorm.weight.data.fill_(norm)
         block.post_attention_layernorm.weight.data.fill_(norm)
         write_heads(layer, mixer(plan, number, largest_beta, layer.conv1d.weight.shape[-1]))
-        (write_units or write_mlp)(block.mlp, *units(plan, number))
+        if hasattr(block.mlp, "experts"):
+            # Half of a symbol comes from the experts, and half from the shared one.
+            gate, up, down = units(plan, number)
+            write_mlp(block.mlp.shared_expert, gate, up, down / 2)
+            write(block.mlp.shared_expert_gate.weight, SATURATED * up[:1])
+            write_experts(block.mlp.gate.weight, block.mlp.experts, gate, up, down / 2)
+        else:
+            write_mlp(block.mlp, *units(plan, number))
     return model
+
+
+def layer_types(plan: StagePlan) -> list[str]:
+    """Return the names of a model's layers: linear ones for the stages, attention between and after them."""
+    n, every = len(plan.stages), plan.shape.attention or len(plan.stages)
+    attends = [i % every == 0 or i == n for i in range(1, n + 1)]
+    return [name for after in attends for name in ["linear_attention", *["full_attention"] * after]]
 
 
 def mixer(plan: StagePlan, number: int, largest_beta: int, kernel: int) -> Mixer:
     """Return the weights of the heads of stage `number`, for a layer with β = `largest_beta`·σ and `kernel` taps.
 
-    Raises `NotExpressible` if the plan needs a larger β.
+    Raises `NotExpressible` if the plan needs a larger β, or other keys in one group.
     """
     where, stage, (symbols, first) = layout(plan), plan.stages[number], stage_parts(plan, number)
     H, n, (d_k, d_v) = where.width, plan.n_heads, sizes(plan)
+    group = plan.shape.group
     letters, r = slice(0, where.n_letters), math.sqrt(where.width)
     one = r * SHOWN / LETTER if number else r  # a symbol of the stage before, or a letter, after RMSNorm
     written = math.sqrt(d_k * d_v)  # makes the square of a head's output so large that the norm's 1e-5 vanishes
-    q, k, v, gate = np.zeros((n, d_k, H)), np.zeros((n, d_k, H)), np.zeros((n, d_v, H)), np.zeros((n, d_v, H))
+    q, k = np.zeros((n // group, d_k, H)), np.zeros((n // group, d_k, H))
+    v, gate = np.zeros((n, d_v, H)), np.zeros((n, d_v, H))
     alpha, beta, out = np.zeros((n, H)), np.zeros((n, H)), np.zeros((H, n, d_v))
     taps = np.zeros((n, d_v, kernel))
     taps[:, :, -1] = 1
     for i, orbit in enumerate(stage.orbits):
         head = orbit.head
         at = symbols[: len(head.alphas)]
-        size_k, size_v = head.keys.shape[1], head.values.shape[1]
-        q[i, :size_k, letters] = _query(head.query)[:, None] / r
-        k[i, :size_k, at] = KEY * head.keys / one
+        size_v = head.values.shape[1]
+        if i % group == 0:
+            query, keys = _shared([other.head for other in stage.orbits[i : i + group]])
+            q[i // group, : len(query), letters] = _query(query)[:, None] / r
+            k[i // group, : len(query), at] = KEY * keys / one
         v[i, :size_v, at] = written * head.values / one
         gate[i, :, letters] = KEY / r
         # log α = −softplus(x): x = −512 gives 0, so α = 1, and x = 512 gives α = exp(−512), which is 0.
@@ -189,6 +207,18 @@ def mixer(plan: StagePlan, number: int, largest_beta: int, kernel: int) -> Mixer
         for j in range(size_v):
             out[where.marks[first + i] + j, i, j] = SHOWN / (KEY * math.sqrt(d_v))
     return Mixer(q, k, v, gate, alpha, beta, out, taps)
+
+
+def _shared(heads: Sequence[StageHead]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the query (d,) and the keys (n, d) of heads of one group, for each symbol the key of those that write."""
+    first = heads[0]
+    keys, used = first.keys.copy(), first.betas > 0
+    for head in heads[1:]:
+        writes = head.betas > 0
+        if not np.array_equal(head.query, first.query) or (keys != head.keys)[used & writes].any():
+            raise NotExpressible("heads of one group need one query, and one key for each symbol that both write")
+        keys[writes], used = head.keys[writes], used | writes
+    return first.query, keys
 
 
 def units(plan: StagePlan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -256,26 +286,34 @@ def _write_olmo_hybrid(layer: Any, weights: Mixer) -> None:
 
 
 def _qwen3_next(plan: StagePlan, dtype: torch.dtype) -> Any:
-    """Return `Qwen3NextForCausalLM` with the plan in its first layers; the last one has zero experts."""
+    """Return `Qwen3NextForCausalLM` with the plan in its first layers; without `shape.experts` experts are zero."""
+    experts = plan.shape.experts
+    settings: dict[str, Any] = (
+        {"num_experts": experts, "num_experts_per_tok": 2, "moe_intermediate_size": n_units(plan)}
+        if experts
+        else {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 8}
+    )
     return build_layers(
         "qwen3_next", "Qwen3Next", plan, dtype, 1, _write_qwen3_next,
         norm=0.0,  # norms of the stream are stored minus 1
-        **head_settings(plan), mlp_only_layers=list(range(len(plan.stages))), head_dim=8, num_experts=2,
-        num_experts_per_tok=1, moe_intermediate_size=8, shared_expert_intermediate_size=8,
+        **head_settings(plan), head_dim=8, mlp_only_layers=[] if experts else list(range(len(plan.stages))),
+        shared_expert_intermediate_size=settings["moe_intermediate_size"], **settings,
     )  # fmt: skip
 
 
 def _write_qwen3_next(layer: Any, weights: Mixer) -> None:
     write(layer.in_proj_qkvz.weight, _side_by_side(weights.q, weights.k, weights.v, weights.gate))
-    write(layer.in_proj_ba.weight, _side_by_side(weights.beta[:, None], weights.alpha[:, None]))
+    of_groups = (len(weights.q), -1, weights.beta.shape[-1])
+    write(layer.in_proj_ba.weight, _side_by_side(weights.beta.reshape(of_groups), weights.alpha.reshape(of_groups)))
     weights.write({"out": layer.out_proj.weight})
     write(layer.conv1d.weight.data[:, 0], weights.convolution)
     layer.norm.weight.data.fill_(1)
 
 
 def _side_by_side(*parts: np.ndarray) -> np.ndarray:
-    """Return the rows of several projections, (n_heads, d, H) each, ordered by head as the external layer has them."""
-    joined = np.concatenate(parts, axis=1)
+    """Return the rows of projections, (n_keys or n_heads, d, H) each, by groups of heads as the layer has them."""
+    n = len(parts[0])
+    joined = np.concatenate([part.reshape(n, -1, part.shape[-1]) for part in parts], axis=1)
     return joined.reshape(-1, joined.shape[-1])
 
 
@@ -288,17 +326,12 @@ def _qwen3_5(plan: StagePlan, dtype: torch.dtype) -> Any:
 
 
 def _qwen3_5_moe(plan: StagePlan, dtype: torch.dtype) -> Any:
-    """Return `Qwen3_5MoeForCausalLM`, with half of the units' output in the experts and half in the shared expert."""
+    """Return `Qwen3_5MoeForCausalLM` with the plan in its first layers."""
     return build_layers(
         "qwen3_5_moe", "Qwen3_5Moe", plan, dtype, 1, _write_qwen3_5, norm=0.0, config="TextConfig",
-        write_units=_write_qwen3_5_experts, **head_settings(plan), head_dim=8, num_experts=4, num_experts_per_tok=2,
+        **head_settings(plan), head_dim=8, num_experts=plan.shape.experts or 4, num_experts_per_tok=2,
         moe_intermediate_size=n_units(plan), shared_expert_intermediate_size=n_units(plan),
     )  # fmt: skip
-
-
-def _write_qwen3_5_experts(mlp: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
-    write_experts(mlp.gate.weight, mlp.experts, gate, up, down / 2)
-    write_mlp(mlp.shared_expert, gate, up, down)  # the gate of the shared expert is σ(0) = ½
 
 
 def _write_qwen3_5(layer: Any, weights: Mixer) -> None:
@@ -312,9 +345,10 @@ def _write_qwen3_5(layer: Any, weights: Mixer) -> None:
 
 def _kimi_linear(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `KimiLinearForCausalLM` with the plan in its first layers."""
+    plan = replace(plan, shape=replace(plan.shape, group=1))  # no heads of this layer share keys
     return build_layers(
         "kimi_linear", "KimiLinear", plan, dtype, 1, _write_kimi_linear, mixer_name="self_attn",
-        mlp_layer_types=["dense"] * (len(plan.stages) + 1),
+        mlp_layer_types=["dense"] * len(layer_types(plan)),
         linear_num_heads=plan.n_heads, linear_head_dim=max(*sizes(plan), power_of_four(plan.n_heads)),
         **dict.fromkeys(("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"), 8),
         **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id")),
@@ -349,6 +383,4 @@ OLMO_HYBRID = Target(
 QWEN3_NEXT = Target("qwen3-next", _TRIED, HuggingFace("Qwen3NextForCausalLM"), _without_reflections, _qwen3_next)
 QWEN3_5 = Target("qwen3.5", _TRIED, HuggingFace("Qwen3_5ForCausalLM"), _without_reflections, _qwen3_5)
 QWEN3_5_MOE = Target("qwen3.5-moe", _TRIED, HuggingFace("Qwen3_5MoeForCausalLM"), _without_reflections, _qwen3_5_moe)
-KIMI_LINEAR = Target(
-    "kimi-linear", _TRIED, HuggingFace("KimiLinearForCausalLM"), _without_reflections, _kimi_linear
-)
+KIMI_LINEAR = Target("kimi-linear", _TRIED, HuggingFace("KimiLinearForCausalLM"), _without_reflections, _kimi_linear)

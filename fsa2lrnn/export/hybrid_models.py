@@ -18,20 +18,21 @@ weights.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 import torch
 
-from fsa2lrnn.export.gated_delta import write_mlp
+from fsa2lrnn.export.gated_delta import layer_types, write_mlp
 from fsa2lrnn.export.huggingface import HuggingFace
 from fsa2lrnn.export.mamba_models import (
     TRIED,
+    in_pairs,
     mamba2_sizes,
     mamba_model,
     mamba_sizes,
     plan_without_reflections,
-    two_mixers,
     write_mamba2_heads,
     write_mamba2_units,
     write_mamba_heads,
@@ -41,7 +42,6 @@ from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.stream import FIRES, n_units, write, write_experts
 
 _ATTENTION = {"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 8}
-_EXPERTS = {"num_experts_per_tok": 2}
 _LEAST_STEP = 1e-30  # of Δ; its logarithm is taken, so that it is not 0
 
 
@@ -50,58 +50,63 @@ def _mamba_settings(plan: StagePlan) -> dict[str, Any]:
     heads, d, expand = mamba2_sizes(plan)
     return {
         "mamba_n_heads": heads, "mamba_d_head": d, "mamba_n_groups": heads, "mamba_d_state": 1, "mamba_expand": expand,
-        "mamba_conv_bias": False, "mamba_chunk_size": 64, **_ATTENTION,
+        "mamba_conv_bias": False, "mamba_chunk_size": 64, "intermediate_size": n_units(plan), **_ATTENTION,
     }  # fmt: skip
 
 
 def _bamba(plan: StagePlan, dtype: torch.dtype) -> Any:
-    n = len(plan.stages)
+    types = layer_types(plan)
     return mamba_model(
-        "bamba", "Bamba", plan, dtype, write_mamba2_heads, write_mlp, _mixer_and_mlp, num_hidden_layers=n + 1,
-        attn_layer_indices=[n], intermediate_size=n_units(plan), **_mamba_settings(plan),
+        "bamba", "Bamba", plan, dtype, write_mamba2_heads, write_mlp, _mixers_and_mlps, num_hidden_layers=len(types),
+        attn_layer_indices=[i for i, kind in enumerate(types) if kind == "full_attention"], **_mamba_settings(plan),
     )  # fmt: skip
 
 
 def _falcon_h1(plan: StagePlan, dtype: torch.dtype) -> Any:
     return mamba_model(
-        "falcon_h1", "FalconH1", plan, dtype, write_mamba2_heads, write_mlp, _mixer_and_mlp,
-        num_hidden_layers=len(plan.stages), intermediate_size=n_units(plan), mamba_d_ssm=None, mamba_rms_norm=True,
-        mamba_norm_before_gate=False, **_mamba_settings(plan),
+        "falcon_h1", "FalconH1", plan, dtype, write_mamba2_heads, write_mlp, _mixers_and_mlps,
+        num_hidden_layers=len(plan.stages), mamba_d_ssm=None, mamba_rms_norm=True, mamba_norm_before_gate=False,
+        **_mamba_settings(plan),
     )  # fmt: skip
 
 
-def _mixer_and_mlp(layers: Any, number: int) -> tuple[Any, Any]:
-    return layers[number].mamba, layers[number].feed_forward
+def _mixers_and_mlps(layers: Any) -> list[tuple[Any, Any]]:
+    return [(layer.mamba, layer.feed_forward) for layer in layers if hasattr(layer, "mamba")]
 
 
 def _granite(plan: StagePlan, dtype: torch.dtype) -> Any:
-    n, size = len(plan.stages), n_units(plan)
+    types = layer_types(plan)
     return mamba_model(
         "granitemoehybrid", "GraniteMoeHybrid", plan, dtype, write_mamba2_heads, _write_granite_units,
-        lambda layers, number: (layers[number].mamba, layers[number]), num_hidden_layers=n + 1,
-        layer_types=["linear_attention"] * n + ["full_attention"], num_local_experts=4, intermediate_size=size,
-        shared_intermediate_size=size, **_EXPERTS, **_mamba_settings(plan),
+        lambda layers: [(layer.mamba, layer) for layer in layers if layer.mamba is not None],
+        num_hidden_layers=len(types), layer_types=types, num_local_experts=plan.shape.experts, num_experts_per_tok=2,
+        shared_intermediate_size=n_units(plan), **_mamba_settings(plan),
     )  # fmt: skip
 
 
 def _write_granite_units(layer: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
-    """Write units into the shared MLP and into the experts of a layer, half of their output into each."""
+    """Write units into the shared MLP of a layer; if it has experts too, half of a symbol comes from them."""
     shared, sparse = layer.shared_mlp, layer.block_sparse_moe
+    if sparse is not None:
+        down = down / 2
+        write_experts(sparse.router.weight, sparse.experts, gate, up, down)
     write(shared.input_linear.weight, gate)
     write(shared.input_linear.weight[shared.hidden_size :], up)
-    write(shared.output_linear.weight, down / 2)
-    write_experts(sparse.router.weight, sparse.experts, gate, up, down / 2)
+    write(shared.output_linear.weight, down)
 
 
 def _nemotron_h(plan: StagePlan, dtype: torch.dtype) -> Any:
     (heads, d, expand), size = mamba2_sizes(plan), n_units(plan)
-    kinds = [kind for i in range(len(plan.stages)) for kind in ("linear_attention", ("mlp", "moe")[i % 2])]
+    unit_layers = cycle(["moe", "mlp"] if plan.shape.experts else ["mlp"])
+    pairs = {"linear_attention": lambda: ["linear_attention", next(unit_layers)]}
+    types = [kind for one in layer_types(plan) for kind in pairs.get(one, lambda: ["full_attention"])()]
     return mamba_model(
-        "nemotron_h", "NemotronH", plan, dtype, write_mamba2_heads, _write_nemotron_units, two_mixers,
-        layers_block_type=[*kinds, "full_attention"], mamba_num_heads=heads, mamba_head_dim=d, n_groups=heads,
-        ssm_state_size=1, expand=expand, use_conv_bias=False, chunk_size=64, time_step_min=_LEAST_STEP, intermediate_size=size,
-        moe_intermediate_size=size, moe_shared_expert_intermediate_size=size, n_routed_experts=4, **_EXPERTS,
-        **_ATTENTION,
+        "nemotron_h", "NemotronH", plan, dtype, write_mamba2_heads, _write_nemotron_units,
+        lambda layers: in_pairs([layer.mixer for layer in layers if layer.block_type != "full_attention"]),
+        layers_block_type=types, mamba_num_heads=heads, mamba_head_dim=d, n_groups=heads, ssm_state_size=1,
+        expand=expand, use_conv_bias=False, chunk_size=64, time_step_min=_LEAST_STEP, intermediate_size=size,
+        moe_intermediate_size=size, moe_shared_expert_intermediate_size=size, n_routed_experts=plan.shape.experts or 2,
+        num_experts_per_tok=2, **_ATTENTION,
     )  # fmt: skip
 
 
@@ -117,28 +122,30 @@ def _write_nemotron_units(module: Any, gate: np.ndarray, up: np.ndarray, down: n
 
 
 def _zamba2(plan: StagePlan, dtype: torch.dtype) -> Any:
-    (heads, _, expand), n = mamba2_sizes(plan), 2 * len(plan.stages)
+    heads, _, expand = mamba2_sizes(plan)
+    types = [kind for one in layer_types(plan) for kind in (["hybrid"] if one == "full_attention" else [one, one])]
     return mamba_model(
         "zamba2", "Zamba2", plan, dtype, write_mamba2_heads, write_mamba2_units,
-        lambda layers, number: (layers[2 * number].mamba, layers[2 * number + 1].mamba), num_hidden_layers=n + 1,
-        layers_block_type=["linear_attention"] * n + ["hybrid"], n_mamba_heads=heads, mamba_ngroups=heads,
-        mamba_d_state=1, mamba_expand=expand, chunk_size=64, time_step_min=_LEAST_STEP, intermediate_size=8, adapter_rank=8,
-        num_attention_heads=8,
+        lambda layers: in_pairs([layer.mamba for layer in layers if hasattr(layer, "mamba")]),
+        num_hidden_layers=len(types), layers_block_type=types, n_mamba_heads=heads, mamba_ngroups=heads,
+        mamba_d_state=1, mamba_expand=expand, chunk_size=64, time_step_min=_LEAST_STEP, intermediate_size=8,
+        adapter_rank=8, num_attention_heads=8,
     )  # fmt: skip
 
 
 def _jamba(plan: StagePlan, dtype: torch.dtype) -> Any:
-    (expand, rank), n = mamba_sizes(plan), len(plan.stages)
+    (expand, rank), n, every = mamba_sizes(plan), len(plan.stages), plan.shape.attention or len(plan.stages)
     return mamba_model(
-        "jamba", "Jamba", plan, dtype, write_mamba_heads, _write_jamba_units, _mixer_and_mlp, num_hidden_layers=n + 1,
-        attn_layer_period=n + 1, attn_layer_offset=n, mamba_expand=expand, mamba_dt_rank=rank, mamba_d_state=1,
-        mamba_conv_bias=False, intermediate_size=n_units(plan), num_experts=4, **_EXPERTS, num_attention_heads=8,
-        num_key_value_heads=1,
+        "jamba", "Jamba", plan, dtype, write_mamba_heads, _write_jamba_units, _mixers_and_mlps,
+        num_hidden_layers=n + n // every, attn_layer_period=every + 1, attn_layer_offset=every, mamba_expand=expand,
+        mamba_dt_rank=rank, mamba_d_state=1, mamba_conv_bias=False, intermediate_size=n_units(plan),
+        num_experts=plan.shape.experts or 1, num_experts_per_tok=2, num_attention_heads=8, num_key_value_heads=1,
+        use_mamba_kernels=False,  # releases up to 5.4 run on a CPU with this setting alone
     )  # fmt: skip
 
 
 def _write_jamba_units(module: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
-    """Write units into an MLP or into the experts of a mixture; every second layer has the latter."""
+    """Write units into an MLP, or into the experts that every second layer has if there are any."""
     if hasattr(module, "experts"):
         write_experts(module.router.weight, module.experts, gate, up, down)
     else:

@@ -28,7 +28,7 @@ Marks and symbols are 2⁻¹⁸ of a letter, as in gated delta layers (`gated_de
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -54,7 +54,7 @@ def mamba_model(
     dtype: torch.dtype,
     write_heads: Callable[[Any, StagePlan, int], None],
     write_units: Callable[[Any, np.ndarray, np.ndarray, np.ndarray], None],
-    parts: Callable[[Any, int], tuple[Any, Any]],
+    parts: Callable[[Any], Iterable[tuple[Any, Any]]],
     **settings: Any,
 ) -> Any:
     """Return a whole model in which every stage of the plan is a mixer and a module for units; other weights are zero.
@@ -63,7 +63,7 @@ def mamba_model(
         kind, prefix, plan, dtype, settings: the arguments of `blank_model`.
         write_heads: a function that writes the heads of the stage of a number into a mixer.
         write_units: a function that writes the weights of `gated_delta.units` into a module.
-        parts: a function of the model's layers and the number of a stage that returns its mixer and its other module.
+        parts: a function of the model's layers that returns the mixer and the other module of each stage.
     """
     no_tokens = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))
     model = blank_model(kind, prefix, plan, dtype, SHOWN, **no_tokens, **settings)
@@ -72,16 +72,19 @@ def mamba_model(
             part.weight.data.fill_(1)
         if hasattr(part, "conv1d"):
             part.conv1d.weight.data[:, 0, -1] = 1
-    for number in range(len(plan.stages)):
-        mixer, module = parts(model.base_model.layers, number)
+    for number, (mixer, module) in enumerate(parts(model.base_model.layers)):
         write_heads(mixer, plan, number)
         write_units(module, *units(plan, number))
     return model
 
 
-def two_mixers(layers: Any, number: int) -> tuple[Any, Any]:
-    """Return the mixers of the two layers of a stage in a model whose layers are mixers."""
-    return layers[2 * number].mixer, layers[2 * number + 1].mixer
+def in_pairs(modules: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
+    """Return the first and the second of every two modules."""
+    return zip(modules[::2], modules[1::2], strict=True)
+
+
+def _two_mixers(layers: Any) -> Iterable[tuple[Any, Any]]:
+    return in_pairs([layer.mixer for layer in layers])
 
 
 def mamba_sizes(plan: StagePlan) -> tuple[int, int]:
@@ -166,7 +169,7 @@ def build_mamba(plan: StagePlan, dtype: torch.dtype, kind: str = "mamba", prefix
     """
     expand, rank = mamba_sizes(plan)
     return mamba_model(
-        kind, prefix, plan, dtype, write_mamba_heads, write_mamba_units, two_mixers, state_size=1,
+        kind, prefix, plan, dtype, write_mamba_heads, write_mamba_units, _two_mixers, state_size=1,
         num_hidden_layers=2 * len(plan.stages), use_conv_bias=False, expand=expand, time_step_rank=rank,
     )  # fmt: skip
 
@@ -176,7 +179,7 @@ def mamba2_sizes(plan: StagePlan) -> tuple[int, int, int]:
 
     They have room for the heads of the plan, and for its units.
     """
-    width, d = layout(plan).width, power_of_four(plan.d_v)
+    width, d = layout(plan).width, power_of_four(max(plan.d_v, plan.shape.head))
     heads = max(plan.n_heads, *(-(-len(stage.units) // d) for stage in plan.stages))
     heads = -(-heads * d // width) * max(width // d, 1)
     return heads, d, heads * d // width
@@ -222,7 +225,7 @@ def _mamba2(plan: StagePlan, dtype: torch.dtype) -> Any:
     """
     heads, d, expand = mamba2_sizes(plan)
     return mamba_model(
-        "mamba2", "Mamba2", plan, dtype, write_mamba2_heads, write_mamba2_units, two_mixers, state_size=1,
+        "mamba2", "Mamba2", plan, dtype, write_mamba2_heads, write_mamba2_units, _two_mixers, state_size=1,
         num_hidden_layers=2 * len(plan.stages), use_conv_bias=False, expand=expand, num_heads=heads, head_dim=d,
         n_groups=heads, chunk_size=64,  # each head is normalised by itself
     )  # fmt: skip

@@ -166,6 +166,26 @@ class Stage:
     n_symbols: int
 
 
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of released models, beyond what a plan needs.
+
+    Args:
+        head: the least size of keys and values.
+        group: how many heads share their keys and queries, in models that know it.
+        attention: after how many linear layers a layer of attention stands; 0 for one at the end alone.
+        experts: the number of experts of each MLP, in models that have them; 0 for a plain MLP.
+    """
+
+    head: int = 1
+    group: int = 1
+    attention: int = 0
+    experts: int = 0
+
+
+SMALL = Shape()
+
+
 @dataclass(frozen=True, eq=False)
 class StagePlan(MachinePlan):
     """A plan that implements a machine by stages, each of which is one layer of heads and units.
@@ -174,11 +194,13 @@ class StagePlan(MachinePlan):
         machine: the minimal machine.
         stages: the stages; the symbols of the last one are positions in `outputs`.
         how: a description of the construction, in one line.
+        shape: the least sizes of the model's layers.
     """
 
     machine: MooreMachine
     stages: tuple[Stage, ...]
     how: str
+    shape: Shape = SMALL
 
     @property
     def n_layers(self) -> int:
@@ -187,8 +209,9 @@ class StagePlan(MachinePlan):
 
     @property
     def n_heads(self) -> int:
-        """The largest number of heads of a stage."""
-        return max(len(stage.orbits) for stage in self.stages)
+        """The largest number of heads of a stage, filled up to whole groups."""
+        most = max(len(stage.orbits) for stage in self.stages)
+        return -(-most // self.shape.group) * self.shape.group
 
     @property
     def d_k(self) -> int:

@@ -132,18 +132,17 @@ def n_units(plan: StagePlan) -> int:
 
 
 def write_experts(router: torch.Tensor, experts: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
-    """Write the same units into each of four experts, and a router that sends a letter to two of them.
+    """Write the same units into every expert, and a router that sends each letter to two of them.
 
-    Their logits are equal, and those of the other two are 512 less, so that both have the weight ½ exactly.
+    Their scores are equal and those of the others negligible, so that the weights of the two are ½ exactly.
     """
-    for a in np.flatnonzero(up[0]):
-        with torch.no_grad():
-            router[2 * (a % 2) : 2 * (a % 2) + 2, a] = SATURATED * up[0, a]
-    for e in range(len(router)):
+    letters, E = np.flatnonzero(up[0]), len(router)
+    write(router, ((np.arange(E)[:, None] - letters) % E < 2) * SATURATED * up[0, letters])
+    for e in range(E):
         if hasattr(experts, "gate_up_proj"):
             write(experts.gate_up_proj[e], gate)
             write(experts.gate_up_proj[e, experts.intermediate_dim :], up)
-        else:  # relu²
+        else:  # without a gate
             write(experts.up_proj[e], gate)
         write(experts.down_proj[e], down)
 
