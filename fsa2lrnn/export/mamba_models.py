@@ -177,10 +177,12 @@ def build_mamba(plan: StagePlan, dtype: torch.dtype, kind: str = "mamba", prefix
 def mamba2_sizes(plan: StagePlan) -> tuple[int, int, int]:
     """Return the number of heads of Mamba-2, their size, a power of 4, and their product divided by the stream's width.
 
-    They have room for the heads of the plan, and for its units.
+    They have room for the heads of the plan, and for its units; the stream's width is filled by few large heads.
     """
     width, d = layout(plan).width, power_of_four(max(plan.d_v, plan.shape.head))
     heads = max(plan.n_heads, *(-(-len(stage.units) // d) for stage in plan.stages))
+    while 4 * d * heads <= width:
+        d *= 4
     heads = -(-heads * d // width) * max(width // d, 1)
     return heads, d, heads * d // width
 
