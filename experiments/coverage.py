@@ -13,8 +13,8 @@ import torch
 
 from experiments import script
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.lower import compile_machine
+from fsa2lrnn.compile.recurrence import compile_recurrence
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage
@@ -103,7 +103,7 @@ where a verdict covers only some, pass one of them, such as `method="sequential"
   models that were proved without it gave wrong outputs.
 - **Modules.** The model consists of the modules, parameters and buffers that its configuration makes, of torch's own
   types, without hooks, parametrizations or other tensors (`verification.modelled` refuses others). Products keep all
-  bits of their factors and subnormal numbers are not flushed to zero (`nn.arithmetic` refuses settings that do
+  bits of their factors and subnormal numbers are not flushed to zero (`verification.modelled` refuses settings that do
   otherwise). Code that changes classes, functions or modes of torch or of this library while the process runs is out
   of scope.
 - **User-defined layers.** The verdict assumes the declarations of the layers in `tested_layers`, which are tested on
@@ -129,7 +129,7 @@ Their bounds on rounding (`nn/rounded_numbers.py` and the layer's `rounded_table
 (`verification/modelled.py`) and torch must then be trusted too. `check` replays joint sets with
 `verification/joint_sets.py` and `nn/zonotopes.py`; no separate program does. Horizon certificates by enumeration, and
 a `Proved` that the checker has not replayed, rest on the model's own step in torch. A `Proved` for more than single
-letters also rests on the layers' declarations `starts_exact` and `is_exact` (`verification/exactness.py`), or on
+letters also rests on the layers' declarations `starts_exact` and `is_exact` (`verification/walk.py`), or on
 `verification/equivalence.py`.
 
 !!! warning "A fault in the checker would be believed"
@@ -141,7 +141,7 @@ Two tests look for such faults:
 - **Mutation test**, `python -m verify.mutation`: changes one operator, constant, comparison, term or statement of the
   trusted lines at a time, and runs those tests of `make test` that execute the line. The lines are drawn from both
   folders of the table, integer tables, bounds on rounding and sets (`nn/rounded_numbers.py`, `zonotopes.py`),
-  layers' declarations with their tests, `verification/exactness.py`, `verification/equivalence.py` and the audit of the
+  layers' declarations with their tests, `verification/walk.py`, `verification/equivalence.py` and the audit of the
   kernel probes. A mutant that survives calls for a test, or for a proof that it is equivalent. The mutation test
   measures the tests: it does not find checks that are missing, nor faults that all tests accept, and draws no lines
   from `export/recheck.py`, `verification/joint_sets.py` or `verification/modelled.py`.

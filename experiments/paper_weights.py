@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.errors import CheckpointError
+from fsa2lrnn.nn.checkpoint import state_shapes
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.layers import BlockLayerConfig
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.nn.tensor_file import state_shapes
 from fsa2lrnn.reading import shown
 
 _FAULTS_SHOWN = 20

@@ -17,7 +17,7 @@ from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.lower import lower
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
-from fsa2lrnn.families.block_witness import BlockWitness
+from fsa2lrnn.families import BlockWitness
 from fsa2lrnn.families.channels import Affine, ScalarChannel
 from fsa2lrnn.families.family_answers import AffineTables, AffineWitness, HeadsWitness, Witness
 from fsa2lrnn.families.householder import HouseholderWitness

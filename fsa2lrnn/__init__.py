@@ -22,17 +22,15 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.monoid import classify
     from fsa2lrnn.cascade.cascade import Cascade
     from fsa2lrnn.cascade.decomposition import decompose
-    from fsa2lrnn.compile import compile_recurrence
     from fsa2lrnn.compile.choice import choose
     from fsa2lrnn.compile.lower import compile_machine
-    from fsa2lrnn.compile.recurrence import Recurrence
+    from fsa2lrnn.compile.recurrence import Recurrence, compile_recurrence
     from fsa2lrnn.families import FAMILIES, represent
     from fsa2lrnn.learning.methods import learn
     from fsa2lrnn.nn.affine import Readout
     from fsa2lrnn.nn.checkpoint import load, save
-    from fsa2lrnn.nn.fla import wrap_fla
     from fsa2lrnn.nn.model import LRNN
-    from fsa2lrnn.nn.wrapped import wrap
+    from fsa2lrnn.nn.wrapped import wrap, wrap_fla
     from fsa2lrnn.repairing.least_change import repair
     from fsa2lrnn.training.train import train
     from fsa2lrnn.verdicts import Proved, Refuted, Undecided
@@ -41,12 +39,12 @@ if TYPE_CHECKING:
     from fsa2lrnn.verification.check import check
     from fsa2lrnn.verification.extraction import extract, extract_learned
     from fsa2lrnn.verification.falsify import falsify
-    from fsa2lrnn.verification.falsify.verdict import Budget
+    from fsa2lrnn.verification.falsify.model_comparison import Budget
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Budget": "fsa2lrnn.verification.falsify.verdict",
+    "Budget": "fsa2lrnn.verification.falsify.model_comparison",
     "Cascade": "fsa2lrnn.cascade.cascade",
     "FAMILIES": "fsa2lrnn.families",
     "LRNN": "fsa2lrnn.nn.model",
@@ -75,7 +73,7 @@ _HOME = {
     "save": "fsa2lrnn.nn.checkpoint",
     "train": "fsa2lrnn.training.train",
     "wrap": "fsa2lrnn.nn.wrapped",
-    "wrap_fla": "fsa2lrnn.nn.fla",
+    "wrap_fla": "fsa2lrnn.nn.wrapped",
 }
 
 __all__ = [

@@ -28,7 +28,7 @@ class Brief:
     Result(numbers=(0, 1, 2, 3, ...), name='large')
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         # `dataclass` writes its own `__repr__` unless it finds one in the class itself, not in a base class.
         cls.__repr__ = Brief.__repr__

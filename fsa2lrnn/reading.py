@@ -164,7 +164,7 @@ def _constant(name: str) -> float:
     return float(name)
 
 
-def _check_depth(value: Any, origin: str) -> None:
+def _check_depth(value: object, origin: str) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
         inside = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
@@ -203,7 +203,7 @@ def read(
     return result
 
 
-def check_fields(data: Any, name: str = "") -> None:
+def check_fields(data: object, name: str = "") -> None:
     """Check the fields of a data class against their annotations and conditions (`Allowed`), in its `__post_init__`.
 
     Raises `UnsupportedFormat` naming up to ten fields that do not fit, after `name` and a colon.
@@ -252,7 +252,7 @@ class _ValueReader:
             return self._read_fields(kind, value, where) if self._from_json else value
         return float(value) if kind is float else value
 
-    def _may_be(self, kind: Any, value: Any) -> bool:
+    def _may_be(self, kind: object, value: object) -> bool:
         plain = get_origin(kind) or kind
         if kind in self._decoders or (kind is Any and not self._from_json):
             return True

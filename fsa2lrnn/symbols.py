@@ -259,7 +259,7 @@ def to_json(symbol: Hashable) -> Any:
     )
 
 
-def from_json(value: Any) -> Hashable:
+def from_json(value: object) -> Hashable:
     """Return the symbol of a JSON value (inverse of `to_json`); raise `UnsupportedFormat` for other JSON and NaN."""
     if value is None or (isinstance(value, str | int | float) and value == value):
         return value

@@ -180,7 +180,7 @@ class Counterexample(Brief):
         }
 
     @classmethod
-    def from_json(cls, value: Any, where: str = "failure") -> Counterexample:
+    def from_json(cls, value: object, where: str = "failure") -> Counterexample:
         """Return the counterexample of a JSON object; "counts", "margin", "scans" and "length" may be missing.
 
         Raises `UnsupportedFormat`, which names the object as `where`, if a field does not fit or no output is wrong.
@@ -244,7 +244,7 @@ class Proved(Verdict):
         transitions: the number of transitions between them, all of which were computed and compared. After those left
             out, no output counts.
         covers: the runs covered. If all transitions are one-hot or of one scalar channel, and rounding can change no
-            transition and no output (`verification.exactness`): every schedule. If steps do not round and the margins
+            transition and no output (`verification.walk`): every schedule. If steps do not round and the margins
             exceed the rounding of the read-out (`verification.equivalence`): every call that computes x_k from x_{k−1}.
             Otherwise: words read letter by letter, one at a time, as each transition was computed.
         scope: the outputs that count.

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 
 from fsa2lrnn import cli
 from fsa2lrnn.automata import explore
+from fsa2lrnn.compile.integer_tables import ReluGate
 from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
-from fsa2lrnn.compile.relu_gate import ReluGate
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.deadline import Deadline
 

@@ -34,7 +34,7 @@ TRUSTED = (
     "fsa2lrnn/checker/*.py", "fsa2lrnn/families/recheck/*.py", "fsa2lrnn/compile/recurrence.py",
     "fsa2lrnn/compile/stack.py", "fsa2lrnn/compile/integer_tables.py", "fsa2lrnn/nn/rounded_numbers.py",
     "fsa2lrnn/nn/zonotopes.py", "fsa2lrnn/nn/layer_checks.py", "fsa2lrnn/nn/switched.py", "fsa2lrnn/nn/layers/*.py",
-    "fsa2lrnn/verification/exactness.py", "fsa2lrnn/verification/equivalence.py", "fsa2lrnn/probes/audit.py",
+    "fsa2lrnn/verification/walk.py", "fsa2lrnn/verification/equivalence.py", "fsa2lrnn/probes/audit.py",
 )  # fmt: skip
 # Of layers, what they declare to verifiers; the rest is the model itself, which verifiers run.
 LAYERS = ("fsa2lrnn/nn/layers/", "fsa2lrnn/nn/switched.py")

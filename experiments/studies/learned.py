@@ -33,7 +33,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import LRNN
 from fsa2lrnn.nn.checkpoint import load
-from fsa2lrnn.repairing.evaluation import evaluate_repair
+from fsa2lrnn.repairing import evaluate_repair
 from fsa2lrnn.symbols import from_json
 from fsa2lrnn.training.sweep import KeptModelOrigin, read_result
 from fsa2lrnn.verdicts import Proved, Refuted
@@ -41,10 +41,10 @@ from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.coverage import certified_length, proof_json
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.exactness import may_close
 from fsa2lrnn.verification.extraction import extract_learned
 from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.specification import Specification, specification_of
+from fsa2lrnn.verification.walk import may_close
 
 COMMAND = "python -m experiments.studies.learned"
 ACCURATE = 0.95  # at length 500, from which a model counts as one that has learned its task

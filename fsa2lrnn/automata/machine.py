@@ -200,27 +200,27 @@ class MooreMachine:
 
     @classmethod
     def from_automata(cls, automaton: Any) -> MooreMachine:
-        """Return a machine from an automata-lib DFA, NFA or GNFA (`formats.automata_lib`)."""
-        from fsa2lrnn.automata.formats.automata_lib import from_automata
+        """Return a machine from an automata-lib DFA, NFA or GNFA (`formats.python_objects`)."""
+        from fsa2lrnn.automata.formats.python_objects import from_automata
 
         return from_automata(automaton)
 
     @classmethod
     def from_networkx(cls, graph: nx.MultiDiGraph[Any], **options: Any) -> MooreMachine:
-        """Return a machine from a networkx graph with the attributes that `formats.networkx_graph` documents."""
-        from fsa2lrnn.automata.formats.networkx_graph import from_networkx
+        """Return a machine from a networkx graph with the attributes that `formats.python_objects` documents."""
+        from fsa2lrnn.automata.formats.python_objects import from_networkx
 
         return from_networkx(graph, **options)
 
     def to_automata(self) -> DFA:
         """Return an automata-lib DFA; raise `UnsupportedFormat` unless this machine is an acceptor."""
-        from fsa2lrnn.automata.formats.automata_lib import to_automata
+        from fsa2lrnn.automata.formats.python_objects import to_automata
 
         return to_automata(self)
 
     def to_networkx(self) -> nx.MultiDiGraph[Any]:
         """Return a networkx graph that `from_networkx` reads back."""
-        from fsa2lrnn.automata.formats.networkx_graph import to_networkx
+        from fsa2lrnn.automata.formats.python_objects import to_networkx
 
         return to_networkx(self)
 

@@ -24,7 +24,8 @@ import torch
 
 Run = dict[str, Any]
 """word: letters; outputs: tokens after the letters from number `first` on; events: the positions at which the stack
-could lose state; wrong: letters that were read and taken back there; others: the words of other sequences; padding."""
+could lose state; wrong: letters that were read and taken back there; others: the words of other sequences; padding; row
+of the batch; calls of the model, and methods of its cache, up to the run's end."""
 
 
 class Refused(Exception):
@@ -46,6 +47,7 @@ class Stack:
             kind for kind in kinds if {"config", "batch_size"} <= set(inspect.signature(kind).parameters)
         ]
         self.generates, self.padding = False, 0
+        self.calls = list[Any]()  # since the last empty cache: (tokens, other arguments), or (a method, its arguments)
 
     def call(self, rows: list[list[int]], cache: Any = None, before: int = 0, **more: Any) -> tuple[Any, Any]:
         """Read tokens of equally long rows after `before` earlier ones: return the tokens put out, and the cache."""
@@ -57,7 +59,10 @@ class Stack:
             more[self.cache_name] = cache
             if self.is_mamba:  # whose masks are those of the letters of the call, all of which count
                 more.pop("attention_mask", None)
-        elif self.own_caches:
+        else:
+            self.calls = []
+        self._record(rows, more)
+        if cache is None and self.own_caches:
             more[self.cache_name] = self.own_caches[0](self.model.config, len(rows), dtype=self.model.dtype)
         answer = self.model(input_ids=torch.tensor(rows), use_cache=True, **more)
         if (cache := getattr(answer, self.cache_name)) is None:
@@ -71,6 +76,33 @@ class Stack:
             tokens, cache = self.call([word[start:stop]], cache, before + start)
             out += tokens[0].tolist()
         return out, cache
+
+    def once(self, row: list[int], **more: Any) -> list[int]:
+        """Read one row without a cache."""
+        self.calls = []
+        self._record([row], more)
+        return self.model(input_ids=torch.tensor([row]), use_cache=False, **more).logits[0].argmax(-1).tolist()
+
+    def _record(self, rows: list[list[int]], more: dict[str, Any]) -> None:
+        plain = {name: value.tolist() if torch.is_tensor(value) else value for name, value in more.items()}
+        self.calls.append((rows, {name: value for name, value in plain.items() if name != self.cache_name}))
+
+    def decode(
+        self, out: list[list[int]], further: list[list[int]], cache: Any, before: int, mask: Any = None
+    ) -> list[list[int]]:
+        """Read one token of each row a call, and return what the rows put out so far and then."""
+        for j in range(len(further[0])):
+            more = {} if mask is None else {"attention_mask": torch.cat([mask, mask.new_ones(len(further), j + 1)], 1)}
+            tokens, cache = self.call([[word[j]] for word in further], cache, before + j, **more)
+            out = [[*old, *new] for old, new in zip(out, tokens.tolist(), strict=True)]
+        return out
+
+    def change(self, cache: Any, name: str, *arguments: Any) -> None:
+        """Call a method of the cache, or raise `Refused` if it has none of that name."""
+        if not hasattr(cache, name):
+            raise Refused(f"{type(cache).__name__} has no method {name}")
+        self.calls.append((name, [value.tolist() if torch.is_tensor(value) else value for value in arguments]))
+        getattr(cache, name)(*arguments)
 
 
 def run(name: str, word: list[int], outputs: list[int], events: list[int], first: int = 0, **more: Any) -> Run:
@@ -89,8 +121,7 @@ def pattern(of: Callable[[Stack], Iterator[Run]]) -> Callable[[Stack], Iterator[
 def whole(stack: Stack) -> Iterator[Run]:
     """Whole words, without a cache."""
     for word in stack.words:
-        answer = stack.model(input_ids=torch.tensor([word]), use_cache=False)
-        yield run("", word, answer.logits[0].argmax(-1).tolist(), [])
+        yield run("", word, stack.once(word), [])
 
 
 @pattern
@@ -138,8 +169,8 @@ def left_padding(stack: Stack) -> Iterator[Run]:
     """A batch padded on the left, in one call."""
     rows, mask, lengths = _padded(stack, left=True)
     tokens, _ = stack.call(rows, attention_mask=mask)
-    for row, out, n in zip(rows, tokens.tolist(), lengths, strict=True):
-        yield run(f"{len(row) - n} pads", row[-n:], out[-n:], [0], padding=len(row) - n)
+    for i, (row, out, n) in enumerate(zip(rows, tokens.tolist(), lengths, strict=True)):
+        yield run(f"{len(row) - n} pads", row[-n:], out[-n:], [0], padding=len(row) - n, row=i)
 
 
 @pattern
@@ -149,13 +180,10 @@ def left_padding_decode(stack: Stack) -> Iterator[Run]:
     further = [word[n : n + 20] for word, n in zip(stack.words, lengths, strict=False)]
     tokens, cache = stack.call(rows, attention_mask=mask)
     out = [t[-n:] for t, n in zip(tokens.tolist(), lengths, strict=True)]
-    for j in range(20):
-        mask = torch.cat([mask, mask.new_ones(len(rows), 1)], 1)
-        tokens, cache = stack.call([[word[j]] for word in further], cache, len(rows[0]) + j, attention_mask=mask)
-        out = [[*before, *after] for before, after in zip(out, tokens.tolist(), strict=True)]
+    out = stack.decode(out, further, cache, len(rows[0]), mask)
     for i, (row, n) in enumerate(zip(rows, lengths, strict=True)):
         word = [*row[-n:], *further[i]]
-        yield run(f"{len(row) - n} pads", word, out[i], [0, *range(n, len(word))], padding=len(row) - n)
+        yield run(f"{len(row) - n} pads", word, out[i], [0, *range(n, len(word))], padding=len(row) - n, row=i)
 
 
 @pattern
@@ -172,14 +200,10 @@ def right_padding_decode(stack: Stack) -> Iterator[Run]:
     """A batch padded on the right, then one token a call."""
     rows, mask, lengths = _padded(stack, left=False)
     _, cache = stack.call(rows, attention_mask=mask)
-    out = [[] for _ in rows]
     further = [word[n : n + 20] for word, n in zip(stack.words, lengths, strict=False)]
-    for j in range(20):
-        mask = torch.cat([mask, mask.new_ones(len(rows), 1)], 1)
-        tokens, cache = stack.call([[word[j]] for word in further], cache, len(rows[0]) + j, attention_mask=mask)
-        out = [[*before, *after] for before, after in zip(out, tokens.tolist(), strict=True)]
+    out = stack.decode([[] for _ in rows], further, cache, len(rows[0]), mask)
     for i, (row, n) in enumerate(zip(rows, lengths, strict=True)):
-        yield run(f"{len(row) - n} pads", [*row[:n], *further[i]], out[i], [n], n, after=len(row) - n)
+        yield run(f"{len(row) - n} pads", [*row[:n], *further[i]], out[i], [n], n, after=len(row) - n, row=i)
 
 
 def _batch(stack: Stack, rows: int, n: int) -> tuple[list[list[int]], Any, list[list[int]]]:
@@ -193,12 +217,10 @@ def batch(stack: Stack) -> Iterator[Run]:
     """Different words in one batch: prefill, then one token a call."""
     words, cache, out = _batch(stack, 4, 30)
     further = [word[30:60] for word in stack.words[:4]]
-    for j in range(30):
-        tokens, cache = stack.call([[word[j]] for word in further], cache, 30 + j)
-        out = [[*before, *after] for before, after in zip(out, tokens.tolist(), strict=True)]
+    out = stack.decode(out, further, cache, 30)
     for i, word in enumerate(words):
         full = [*word, *further[i]]
-        yield run(f"row {i}", full, out[i], list(range(30, 60)), others=_others(stack.words[:4], i))
+        yield run(f"row {i}", full, out[i], list(range(30, 60)), others=_others(stack.words[:4], i), row=i)
 
 
 def _others(words: list[list[int]], i: int) -> list[list[int]]:
@@ -209,15 +231,12 @@ def _continued(stack: Stack, cache: Any, of_row: list[int], words: list[list[int
     """Yield a run per row, where row i goes on from the cache of `words[of_row[i]]` with letters of its own."""
     n = len(words[0])
     further = [stack.words[-1 - i][:20] for i in range(len(of_row))]
-    out = [[] for _ in of_row]
-    for j in range(20):
-        tokens, cache = stack.call([[word[j]] for word in further], cache, n + j)
-        out = [[*before, *after] for before, after in zip(out, tokens.tolist(), strict=True)]
+    out = stack.decode([[] for _ in of_row], further, cache, n)
     read = [[*words[number], *further[i]] for i, number in enumerate(of_row)]
     left = [word for number, word in enumerate(words) if number not in of_row]
     for i, (number, word) in enumerate(zip(of_row, read, strict=True)):
         events, others = list(range(n, len(word))), [*_others(read, i), *left]
-        yield run(f"row {i} of {number}", word, out[i], events, n, others=others)
+        yield run(f"row {i} of {number}", word, out[i], events, n, others=others, row=i)
 
 
 @pattern
@@ -225,7 +244,7 @@ def beams_reordered(stack: Stack) -> Iterator[Run]:
     """`reorder_cache` between two calls."""
     words, cache, _ = _batch(stack, 4, 30)
     of_row = [2, 3, 0, 0]
-    _method(cache, "reorder_cache")(torch.tensor(of_row))
+    stack.change(cache, "reorder_cache", torch.tensor(of_row))
     yield from _continued(stack, cache, of_row, words)
 
 
@@ -234,7 +253,7 @@ def rows_selected(stack: Stack) -> Iterator[Run]:
     """`batch_select_indices` between two calls."""
     words, cache, _ = _batch(stack, 4, 30)
     of_row = [3, 1]
-    _method(cache, "batch_select_indices")(torch.tensor(of_row))
+    stack.change(cache, "batch_select_indices", torch.tensor(of_row))
     yield from _continued(stack, cache, of_row, words)
 
 
@@ -242,30 +261,25 @@ def rows_selected(stack: Stack) -> Iterator[Run]:
 def rows_repeated(stack: Stack) -> Iterator[Run]:
     """`batch_repeat_interleave` between two calls."""
     words, cache, _ = _batch(stack, 2, 30)
-    _method(cache, "batch_repeat_interleave")(2)
+    stack.change(cache, "batch_repeat_interleave", 2)
     yield from _continued(stack, cache, [0, 0, 1, 1], words)
-
-
-def _method(cache: Any, name: str) -> Callable[..., Any]:
-    if not hasattr(cache, name):
-        raise Refused(f"{type(cache).__name__} has no method {name}")
-    return getattr(cache, name)
 
 
 def _cropped(stack: Stack, recording: bool) -> Iterator[Run]:
     for n, wrong in ((30, 5), (30, 1), (40, 3), (2, 2)):
         word, other = stack.words[0], stack.words[1][:wrong]
         cache = None
+        stack.calls = [None]
         if recording:
             from transformers import DynamicCache
 
             cache = DynamicCache(config=stack.model.config)
-            _method(cache, "activate_past_recording")()
+            stack.change(cache, "activate_past_recording")
         _, cache = stack.call([word[:n]], cache)
         if recording:
             cache.crop(0)
         _, cache = stack.call([other], cache, n)
-        _method(cache, "crop")(-wrong)
+        stack.change(cache, "crop", -wrong)
         out, _ = stack.pieces(word[n : n + 24], list(range(1, 24)), cache, n)
         yield run(f"{wrong} of {n + wrong} taken back", word[: n + 24], out, [n], n, wrong=other)
 
@@ -286,10 +300,7 @@ def _packed(stack: Stack, **more: Any) -> Iterator[Run]:
     words = [word[:n] for word, n in zip(stack.words, (21, 64, 37), strict=False)]
     joined = [letter for word in words for letter in word]
     positions = [i for word in words for i in range(len(word))]
-    answer = stack.model(
-        input_ids=torch.tensor([joined]), position_ids=torch.tensor([positions]), use_cache=False, **more
-    )
-    out, at = answer.logits[0].argmax(-1).tolist(), 0
+    out, at = stack.once(joined, position_ids=torch.tensor([positions]), **more), 0
     for i, word in enumerate(words):
         before = [letter for other in words[:i] for letter in other]
         yield run(f"word {i}", word, out[at : at + len(word)], [0], others=[before] if before else [])
@@ -319,6 +330,7 @@ def cache_saved(stack: Stack) -> Iterator[Run]:
     file = io.BytesIO()
     torch.save(cache, file)
     file.seek(0)
+    stack.calls.append(None)  # is not written as a script
     yield from _continued(stack, torch.load(file, weights_only=False), [0, 1], words)
 
 
@@ -327,6 +339,7 @@ def prefix_shared(stack: Stack) -> Iterator[Run]:
     """Two words go on in turn from copies of one cache."""
     prefix, n = stack.words[0][:30], 30
     _, cache = stack.call([prefix])
+    stack.calls.append(None)  # is not written as a script
     caches, further, out = [copy.deepcopy(cache), copy.deepcopy(cache)], stack.words[2:4], [[], []]
     for j in range(20):
         for i in (0, 1):
@@ -341,7 +354,7 @@ def prefix_shared(stack: Stack) -> Iterator[Run]:
 def cache_used_again(stack: Stack) -> Iterator[Run]:
     """A cache that was reset reads another word."""
     _, cache = stack.call([stack.words[0][:30]])
-    _method(cache, "reset")()
+    stack.change(cache, "reset")
     word = stack.words[1][:40]
     out, _ = stack.pieces(word, list(range(8, 40)), cache)
     yield run("", word, out, [0, *range(8, 40)], others=[stack.words[0][:30]])
@@ -359,6 +372,7 @@ def _generated(stack: Stack, name: str, length: int = 120, **more: Any) -> Itera
         if len(made) != n + length:
             raise Refused(f"generate ends after {len(made) - n} of {length} tokens")
         # After the prompt and each letter put out the model put out the next.
+        stack.calls = [None]
         yield run(f"{name} after {n}", made[:-1], made[n:], list(range(n, len(made) - 1)), n - 1, is_generated=True)
 
 
@@ -421,19 +435,26 @@ def generate_chunked(stack: Stack) -> Iterator[Run]:
 def drive(
     model: Any, words: list[list[int]], generates: bool, padding: int, names: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what each pattern did: "status" ran or refused, with runs or a message, and seconds."""
+    """Yield what each pattern did, as `attempt` says it."""
     stack = Stack(model, words)
     stack.generates, stack.padding = generates, padding
     for name in names:
-        began = time.perf_counter()
-        done: dict[str, Any] = {"pattern": name, "status": "ran", "message": "", "runs": []}
-        try:
-            with torch.no_grad():
-                for one in PATTERNS[name](stack):
-                    done["runs"].append(one)
-        except Exception as fault:  # whatever the stack raises: it said so, instead of answering wrongly
-            done |= {"status": "refused", "message": " ".join(f"{type(fault).__name__}: {fault}".split())[:300]}
-        yield done | {"seconds": round(time.perf_counter() - began, 2)}
+        with torch.no_grad():
+            yield attempt(
+                name, ({"calls": list(stack.calls), "cache": stack.cache_name, **one} for one in PATTERNS[name](stack))
+            )
+
+
+def attempt(name: str, runs: Iterator[Run]) -> dict[str, Any]:
+    """Return what a pattern did: "status" ran or refused, with runs or a message, and seconds."""
+    began = time.perf_counter()
+    done: dict[str, Any] = {"pattern": name, "status": "ran", "message": "", "runs": []}
+    try:
+        for one in runs:
+            done["runs"].append(one)
+    except Exception as fault:  # whatever the stack raises: it said so, instead of answering wrongly
+        done |= {"status": "refused", "message": " ".join(f"{type(fault).__name__}: {fault}".split())[:300]}
+    return done | {"seconds": round(time.perf_counter() - began, 2)}
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ altered state, so a fault is found by running each one and comparing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,14 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from fsa2lrnn.canary.machines import NO_LETTER, WINDOW, Canary, LayerState, State, held
+from fsa2lrnn.canary.machines import NO_LETTER, WINDOW, Canary, LayerState, State, Word, held
 
 PARTS = {"": (True, True), "recurrent states only": (True, False), "windows of convolutions only": (False, True)}
+SINGLE = (
+    "the state were zero", "the last 1 letters had not been read", "the last 1 letters had been read twice",
+    "the next 1 letters had been read before", "windows lacked the last letter", "windows held 1 letters",
+    "windows were shifted by one",
+)  # fmt: skip
 _STALE, _AHEAD = range(1, 9), range(1, 6)
 
 
@@ -226,7 +232,7 @@ class Detection:
         unseen: the share of the others, and of their continuations, in which `tokens` tokens are all right.
         tokens: the number of tokens.
         within: the number of tokens within which the fault shows after every other history and in every continuation;
-            None if there is none.
+            None if there is none, or no history that the fault changes.
     """
 
     harmless: Fraction
@@ -239,39 +245,44 @@ def detection(canary: Canary, name: str, tokens: int = 8, last: int = 3, length:
     """Return how the fault `name` of `faults` shows, exactly, for histories of `length` letters.
 
     The pair of the right and the altered state is followed through all continuations (the product automaton). `last`
-    letters before the fault and after it are enumerated, which is as far as the fault may look; before them a history
-    matters by its state alone, weighted by the number of words that lead to it.
+    letters before the fault, and those after it that are read too early, are enumerated, which is as far as the fault
+    may look; before them a history matters by its state alone, weighted by the number of words that lead to it.
     """
+    letters = range(len(canary.letters))
+    early = re.match(r"the next (\d+) letters", name)
+    n_early = int(early[1]) if early else 0
     weights = Counter([canary.start])
     for _ in range(length - last):
         after = Counter[State]()
         for state, weight in weights.items():
-            for a in range(len(canary.letters)):
+            for a in letters:
                 after[canary.step(state, a)] += weight
         weights = after
-    pairs, harmless = Counter[tuple[State, State]](), 0
+    pairs, harmless = Counter[tuple[State, State, Word]](), 0  # with the letters that must follow
     for state, weight in weights.items():
-        for word in product(range(len(canary.letters)), repeat=last):
-            past = [state, *canary.run(state, word)]
+        for word in product(letters, repeat=last + n_early):
+            past = [state, *canary.run(state, word[:last])]
             altered = named(Moment(canary, past, word), name)
             if altered == past[-1]:
                 harmless += weight
             else:
-                pairs[past[-1], altered] += weight
+                pairs[past[-1], altered, word[last:]] += weight
     total, met = harmless + pairs.total(), pairs.total()
-    token, merged, within = tokens_of(canary), 0, None
+    token, merged, within, continued = tokens_of(canary), 0, None, met
     for n in range(1, tokens + 1):
-        after, merged = Counter[tuple[State, State]](), merged * len(canary.letters)
-        for (right, altered), weight in pairs.items():
-            for a in range(len(canary.letters)):
+        after = Counter[tuple[State, State, Word]]()
+        if n > n_early:
+            merged, continued = merged * len(letters), continued * len(letters)
+        for (right, altered, following), weight in pairs.items():
+            for a in following[:1] or letters:
                 one, other = canary.step(right, a), canary.step(altered, a)
                 if one == other:
                     merged += weight
                 elif token(one) == token(other):
-                    after[one, other] += weight
+                    after[one, other, following[1:]] += weight
         pairs = after
-        if not pairs and not merged:
+        if met and not pairs and not merged:
             within = n
             break
-    unseen = Fraction(pairs.total() + merged, max(met, 1) * len(canary.letters) ** (within or tokens))
+    unseen = Fraction(pairs.total() + merged, max(continued, 1))
     return Detection(Fraction(harmless, total), unseen, tokens, within)

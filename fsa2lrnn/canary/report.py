@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from fsa2lrnn.canary.faults import Deviation, compare
+from fsa2lrnn.canary.faults import Deviation, compare, tokens_of
 from fsa2lrnn.canary.machines import WINDOW, Canary, Head
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.optional import require
@@ -41,6 +41,7 @@ class CanaryReport:
             that explains the most are the first.
         versions: the packages that ran, by name.
         seconds: the time of each pattern.
+        scripts: for wrong patterns a program that shows the fault with transformers and the canary's folder alone.
     """
 
     exact: tuple[str, ...]
@@ -51,6 +52,7 @@ class CanaryReport:
     deviations: Mapping[str, tuple[Deviation, ...]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    scripts: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return not self.wrong
@@ -76,6 +78,7 @@ class CanaryReport:
                 name: {
                     "answer": answer, "remark": remark, "seconds": self.seconds[name],
                     "wrong": [vars(one) for one in self.deviations.get(name, ())],
+                    **({"script": self.scripts[name]} if name in self.scripts else {}),
                 }
                 for name, answer, remark in self.rows()
             },
@@ -146,8 +149,40 @@ def _kind(deviation: Deviation) -> str:
     return re.sub(r"\d+", "", deviation.fault)
 
 
-def report(canary: Canary, done: Iterable[Done], versions: Mapping[str, str]) -> CanaryReport:
-    """Return the report of what the driver saw."""
+_SCRIPT = """\
+import torch
+from transformers import AutoModelForCausalLM
+model, cache, out = AutoModelForCausalLM.from_pretrained({folder!r}), None, []
+calls = {calls}
+for tokens, more in calls:
+    if isinstance(tokens, str):
+        getattr(cache, tokens)(*[torch.tensor(value) if isinstance(value, list) else value for value in more])
+        continue
+    more = {{name: torch.tensor(value) if isinstance(value, list) else value for name, value in more.items()}}
+    answer = model(torch.tensor(tokens), use_cache={uses}, **more, **({{{cache!r}: cache}} if cache else {{}}))
+    cache, rows = answer.get({cache!r}), answer.logits.argmax(-1).tolist()
+    out += rows[{row}] if {row} < len(rows) else []
+right = {right}
+assert out[-len(right) :] == right, out[-len(right) :]
+"""
+
+
+def script(canary: Canary, run: Done, folder: Path) -> str:
+    """Return a program that makes the calls of a run and fails as the stack did; "" if it cannot be written."""
+    calls, token = run.get("calls") or [None], tokens_of(canary)
+    if None in calls:
+        return ""
+    right = [token(state) for state in canary.run(canary.start, run["word"])][run["first"] :]
+    return _SCRIPT.format(
+        folder=str(folder), calls=calls, cache=run["cache"], row=run.get("row", 0), right=right, uses=len(calls) > 1
+    )
+
+
+def report(
+    canary: Canary, done: Iterable[Done], versions: Mapping[str, str], folder: Path | None = None
+) -> CanaryReport:
+    """Return the report of what the driver saw, with scripts if the canary's folder is given."""
+    scripts = dict[str, str]()
     exact, refused, wrong = list[str](), list[str](), list[str]()
     messages, deviations = dict[str, str](), dict[str, tuple[Deviation, ...]]()
     seconds = dict[str, float]()
@@ -157,6 +192,9 @@ def report(canary: Canary, done: Iterable[Done], versions: Mapping[str, str]) ->
         found = tuple(deviation for run in one["runs"] if (deviation := compare(canary, run)) is not None)
         if found:  # before a refusal, if there was one
             wrong.append(name)
+            runs = [run for run in one["runs"] if folder is not None and run["name"] in {each.run for each in found}]
+            if made := [text for run in runs if (text := script(canary, run, folder or Path()))]:
+                scripts[name] = min(made, key=len)
             votes = Counter(_kind(deviation) for deviation in found if deviation.fault)
             deviations[name] = tuple(sorted(found, key=lambda deviation: -votes[_kind(deviation)]))
         elif one["status"] == "refused":
@@ -165,7 +203,9 @@ def report(canary: Canary, done: Iterable[Done], versions: Mapping[str, str]) ->
         else:
             exact.append(name)
     why = {name: found[0].explanation for name, found in deviations.items()}
-    return CanaryReport(tuple(exact), tuple(refused), tuple(wrong), why, messages, deviations, versions, seconds)
+    return CanaryReport(
+        tuple(exact), tuple(refused), tuple(wrong), why, messages, deviations, versions, seconds, scripts
+    )
 
 
 def chosen(patterns: str | Sequence[str], known: Iterable[str], generates: bool = True) -> list[str]:
@@ -216,7 +256,7 @@ def check_model(model: Any, patterns: str | Sequence[str] = "all", folder: Path 
             done = list(driver.drive(model, value["words"], value["generates"], value["padding"], names))
         finally:
             package.logging.set_verbosity(verbosity)
-    return report(canary_of(value), done, {"transformers": package.__version__, "torch": torch.__version__})
+    return report(canary_of(value), done, {"transformers": package.__version__, "torch": torch.__version__}, place)
 
 
 def check_elsewhere(folder: Path, site: Path, patterns: str | Sequence[str] = "all") -> CanaryReport:
@@ -252,7 +292,7 @@ def check_elsewhere(folder: Path, site: Path, patterns: str | Sequence[str] = "a
             f"{what} with the packages of {site} (exit code {done.returncode}: {last[:300]}): install what it lacks"
         )
     first, *rest = lines
-    return report(canary_of(value), rest, first["versions"])
+    return report(canary_of(value), rest, first["versions"], folder)
 
 
 def site_paths(site: Path) -> Iterator[Path]:

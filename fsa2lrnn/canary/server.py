@@ -20,21 +20,22 @@ from fsa2lrnn.canary.machines import Canary
 from fsa2lrnn.canary.report import CanaryReport, canary_of, chosen, read_record, report
 from fsa2lrnn.errors import UnsupportedFormat
 
-_SECONDS = 120  # of a request
+_SECONDS = 120  # of a request, and a third of one more for each token
 _CLIENTS, _TOKENS = 8, 200
 # What a connection raises, and an answer that is not of this interface.
 _NO_ANSWER = (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError)
 
 
 class Server:
-    """A server and the name of the model that it serves."""
+    """A server and the name of the model that it serves: the first that it lists, or the canary's folder."""
 
-    def __init__(self, url: str, canary: Canary, words: Sequence[Sequence[int]]) -> None:
+    def __init__(self, url: str, canary: Canary, words: Sequence[Sequence[int]], folder: Path) -> None:
         self.url, self.canary, self.words = url.rstrip("/"), canary, words
-        models = self._send("models", None)["data"]
-        if not models:
-            raise UnsupportedFormat(f"{url} serves no model: load the canary's folder")
-        self.model = str(models[0]["id"])
+        try:
+            models = self._send("models", None)["data"]
+        except urllib.error.HTTPError:  # some servers list what they have downloaded alone, and fail without that
+            models = []
+        self.model = str(models[0]["id"] if models else folder.absolute())
 
     def _send(self, path: str, body: Any) -> Any:
         with self._open(path, body) as answer:
@@ -43,7 +44,7 @@ class Server:
     def _open(self, path: str, body: Any) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}/{path}", data, {"Content-Type": "application/json"})
-        return urllib.request.urlopen(request, timeout=_SECONDS)
+        return urllib.request.urlopen(request, timeout=_SECONDS + (body or {}).get("max_tokens", 0) / 3)
 
     def _body(self, prompt: Sequence[int], n: int, **more: Any) -> dict[str, Any]:
         text = "".join(self.canary.letters[a] for a in prompt)
@@ -132,9 +133,14 @@ def _long(server: Server) -> Iterator[Any]:
     yield server.run(f"{len(prompt)} letters", prompt, server.complete(prompt, 1_000))
 
 
+def _endurance(server: Server) -> Iterator[Any]:
+    """Eight clients at once, with 10,000 tokens each; run only if it is named."""
+    yield from _together(server, [word[: 3 + 7 * i] for i, word in enumerate(server.words[:_CLIENTS])], 10_000)
+
+
 PATTERNS: dict[str, Callable[[Server], Iterator[Any]]] = {
     "one-by-one": _one, "parallel": _parallel, "shared-prefix": _shared_prefix, "streaming": _streaming,
-    "cancelled": _cancelled, "long": _long,
+    "cancelled": _cancelled, "long": _long, "endurance": _endurance,
 }  # fmt: skip
 
 
@@ -148,10 +154,10 @@ def check_server(folder: Path, url: str, patterns: str | Sequence[str] = "all") 
     value = read_record(folder)
     if not value["generates"]:
         raise UnsupportedFormat(f"{folder} only tracks: make the canary with --kind generate, and serve that folder")
-    names = chosen(patterns, PATTERNS)
+    names = chosen(patterns, PATTERNS) if patterns != "all" else [name for name in PATTERNS if name != "endurance"]
     canary = canary_of(value)
     try:
-        server = Server(url, canary, value["words"])
+        server = Server(url, canary, value["words"], folder)
     except _NO_ANSWER as fault:
         raise UnsupportedFormat(f"{url} does not answer as a server of models ({fault}): give its …/v1") from None
 

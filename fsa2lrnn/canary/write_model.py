@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fsa2lrnn.canary.faults import SINGLE, detection
 from fsa2lrnn.canary.machines import Canary, Head, exchange, held, long_cycle, recency, words
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.export import target
@@ -138,7 +139,9 @@ def make(name: str, folder: Path, dtype: str = "float32", generates: bool = Fals
         code = _LettersOut(**vars(code), of_letter=tuple(outputs))
     with folder_written_whole(folder, FILE) as place:
         into.code.save(model, canary.letters, plan.outputs, place)
-        (place / FILE).write_text(json.dumps(record(canary, layer, dtype, generates), indent=1) + "\n")
+        shown = [] if generates else [detected(canary, fault) for fault in SINGLE]
+        described = {**record(canary, layer, dtype, generates), "detection": shown}
+        (place / FILE).write_text(json.dumps(described, indent=1) + "\n")
         loaded = into.code.load(place)
         verdict = prove(ExportedModel(loaded, layer, canary.machine, plan.outputs, code, _digest(place)))
         if not isinstance(verdict, Proved):
@@ -157,6 +160,15 @@ def record(canary: Canary, layer: str, dtype: str, generates: bool) -> dict[str,
         "follows": [[list(values), letter] for values, letter in canary.follows],
         "outputs": [] if generates else [[list(values), n + i] for values, i in canary.outputs.items()],
         "words": words(canary, WORDS, LENGTH), "padding": n + len(canary.outputs),
+    }  # fmt: skip
+
+
+def detected(canary: Canary, fault: str, tokens: int = 6, letters: int = 6) -> dict[str, Any]:
+    """Return what the next tokens show of a fault, after all histories of some letters, as `verify` computes it too."""
+    found = detection(canary, fault, tokens, last=1, length=letters)
+    return {
+        "fault": fault, "history": letters, "tokens": tokens, "within": found.within, "unseen": str(found.unseen),
+        "harmless": str(found.harmless),
     }  # fmt: skip
 
 

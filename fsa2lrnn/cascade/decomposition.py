@@ -16,8 +16,7 @@ from fsa2lrnn.cascade.congruence import lattice, meet
 from fsa2lrnn.cascade.coordinates import Cover, assemble
 from fsa2lrnn.cascade.group_cover import group_cover, regular
 from fsa2lrnn.cascade.holonomy import holonomy
-from fsa2lrnn.cascade.labels import block_size, index, labels
-from fsa2lrnn.cascade.layering import layering, thin
+from fsa2lrnn.cascade.layering import block_size, index, labels, layering, thin
 from fsa2lrnn.cascade.refine import component_maps, fibre_code, refine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.display import Brief

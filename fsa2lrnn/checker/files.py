@@ -1,9 +1,15 @@
-"""Certificates and automata in JSON files. Each field is checked before it is used.
+"""Certificates and automata in JSON files, and models in safetensors files. Each field is checked before it is used.
 
 Arrays are base64 of their compressed entries, little-endian, float32 where that loses nothing. A few bytes can claim to
 unpack to gigabytes. So a reader allows an array sixteen times its written size, and all arrays of a file `SPARE` bytes
 beyond that; a writer that compresses better writes the entries uncompressed.
+
+The tables of a model are read from a file as `fsa2lrnn.save` writes it, if the model's gates look them up. A gate looks
+up if each of its sums has at most one term, and no bias: then nothing is rounded, in any order. The tables of other
+models depend on how a matrix library rounds; the checker refuses these models.
 """
+
+from __future__ import annotations
 
 import base64
 import json
@@ -16,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
+from .claims import Claim, Sets, Tables, Tail, Tube
 from .errors import UnsupportedInput, require
-from .sets import Claim, Sets, Tail, Tube
 
 RATIO = 16
 SPARE = 16 << 20
@@ -38,7 +45,7 @@ class Automaton:
 
 @dataclass(frozen=True, eq=False)
 class SetCertificate:
-    """A certificate as read from a file, whose claim is by sets (`sets.Claim`) or by pairs (`pairs.Pairs`)."""
+    """A certificate as read from a file, whose claim is by sets (`claims.Claim`) or by pairs (`pairs.Pairs`)."""
 
     claim: Any
     dtype: str
@@ -115,7 +122,7 @@ def _part(kind: type, value: Any, unpack: Any) -> Any:
     return kind(**parts)
 
 
-def symbol(value: Any) -> Any:
+def symbol(value: object) -> Any:
     """Return a letter or an output as a hashable object. Raises `UnsupportedInput` for a value that is not a symbol.
 
     Numbers, booleans and tuples are returned with their types, since 1, 1.0 and True are equal in Python.
@@ -187,3 +194,75 @@ def _inflated(text: str, size: int, where: str) -> bytes:
     is_whole = len(entries) == size and unpacker.eof and not unpacker.unused_data
     require(is_whole, f"{where} is damaged: its data are not the {size:,} bytes of its shape")
     return entries
+
+
+_LAYER = {"kind", "block_sizes", "transition_hidden", "value_hidden", "gate", "temperature"}
+_REMEDY = "save its tables, fsa2lrnn.save(fsa2lrnn.nn.switched.as_tables(model), path), and give that file"
+Weights = dict[str, np.ndarray]
+
+
+def read_tables(path: Path) -> Tables:
+    """Return the tables of the model in a file. Raises `UnsupportedInput` for any other file."""
+    weights, metadata = opened(path, {"F32", "F64"})
+    dtypes = {weight.dtype.name for weight in weights.values()}
+    require(len(dtypes) == 1, f"{path} holds numbers of the types {sorted(dtypes)}: one of them is read")
+    is_ours = metadata.get("format") == "fsa2lrnn-model" and metadata.get("version") == "1"
+    require(is_ours, f"{path} is not a model of fsa2lrnn of version 1")
+    config = parsed(metadata.get("config", "null"), f"the configuration of {path}")
+    names = ("alphabet", "outputs", "layers", "normalisation", "connection", "layer_norm", "token_shift")
+    require(type(config) is dict and set(names) <= set(config), f"{path} has no configuration")
+    values: list[Any] = [config[name] for name in names]
+    alphabet, outputs, layers, rule, connection, norm, shift = values
+    layer: Any = layers[0] if len(as_list(layers)) == 1 and type(layers[0]) is dict else {}
+    is_plain = layer.get("kind") == "block" and {"block_sizes"} <= set(layer) <= _LAYER and connection == "chain"
+    require(is_plain and shift is False and norm in (False, "readout"), "only models of as_tables(model) are read")
+    sizes: list[Any] = as_list(layer["block_sizes"])
+    require(all(type(b) is int and 0 < b <= 1024 for b in sizes) and len(set(sizes)) == 1, "blocks have several sizes")
+    H, b, letters, n = len(sizes), sizes[0], len(as_list(alphabet)), len(as_list(outputs))
+    u = weights.get("embedding.weight", np.zeros(0))
+    A, v = (_lookup(weights, f"layers.0.{gate}", u) for gate in ("transition", "value"))
+    require(A.shape == (letters, H * b * b) and v.shape == (letters, H * b), "the gates give tables of other sizes")
+    A, v = A.reshape(letters, H, b, b), v.reshape(letters, H, b)
+    # T2 of docs/theory.md: "clip" does not change columns with at most one nonzero entry, if that is 1 or -1.
+    is_fixed = rule == "clip" and bool(np.isin(np.abs(A), (0, 1)).all() and ((A != 0).sum(-2) <= 1).all())
+    require(rule == "none" or is_fixed, f"normalisation = {str(rule)[:80]} computes columns: {_REMEDY}")
+    m = len(weights.get("readout.0.bias", ()))
+    places = {
+        "x0": ("layers.0.x0", (H, b)), "W1": ("readout.0.weight", (m, H * b)), "b1": ("readout.0.bias", (m,)),
+        "W2": ("readout.2.weight", (n, m)), "b2": ("readout.2.bias", (n,)),
+    }  # fmt: skip
+    if norm:
+        places |= {"norm_weight": ("norms.0.weight", (H * b,)), "norm_bias": ("norms.0.bias", (H * b,))}
+    for place, shape in places.values():
+        require(place in weights and weights[place].shape == shape, f"{place} is missing, or not of shape {shape}")
+    numbers = {"A": A, "v": v} | {name: weights[place] for name, (place, _) in places.items()}
+    return Tables(numbers, dtypes.pop(), tuple(map(symbol, alphabet)), tuple(map(symbol, outputs)))
+
+
+def opened(path: Path, types: set[str]) -> tuple[Weights, dict[str, str]]:
+    """Return the tensors of a safetensors file and its metadata. Raises `UnsupportedInput` for other types or files."""
+    try:
+        with safe_open(path, framework="np") as source:
+            kinds = {source.get_slice(name).get_dtype() for name in source.keys()}  # noqa: SIM118
+            require(kinds <= types, f"{path} holds numbers of the types {sorted(kinds)}: {sorted(types)} are read")
+            return {name: source.get_tensor(name) for name in source.keys()}, source.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, OSError) as fault:
+        raise UnsupportedInput(f"{path} is not a safetensors file ({str(fault)[:200]}): save it again") from None
+
+
+def _lookup(weights: Weights, name: str, u: np.ndarray) -> np.ndarray:
+    """Return the values of a gate, Linear-ReLU-Linear or a table, for each row of u, if no sum has two terms."""
+    if f"{name}.table" in weights:
+        W1, W2, biases = np.eye(u.shape[-1], dtype=u.dtype), weights[f"{name}.table"], []
+    else:
+        parts = [f"{name}.{part}" for part in ("0.weight", "2.weight", "0.bias", "2.bias")]
+        require(set(parts) <= set(weights), f"{name} has no weights")
+        W1, W2, *biases = (weights[part] for part in parts)
+    fits = u.ndim == W1.ndim == W2.ndim == 2 and u.shape[1] == W1.shape[1] and W1.shape[0] == W2.shape[1]
+    require(fits and not any(bias.any() for bias in biases), f"{name} adds biases, or does not fit: {_REMEDY}")
+    # With at most one nonzero entry per row of u and of `hidden`, each sum has one term and rounds at most one product,
+    # alike in every order.
+    hidden = np.maximum(u @ W1.T, 0)
+    has_one_term = all(((x != 0).sum(-1) <= 1).all() for x in (u, hidden))
+    require(has_one_term, f"{name} adds up several numbers, which rounds: {_REMEDY}")
+    return hidden @ W2.T

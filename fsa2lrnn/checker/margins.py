@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .intervals import EPS, Ball, above, norm
-from .rounding import NORM_EPS, FloatFormat, ReadoutError
-from .sets import Sets
+from .claims import Sets
+from .rounding import EPS, NORM_EPS, Ball, FloatFormat, ReadoutError, above, norm
 
 _SLIP = 4 * EPS  # relative, of a few sums within one another
 

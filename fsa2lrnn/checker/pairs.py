@@ -9,15 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .claims import CountedAutomaton, Tables
 from .errors import demand, require
-from .files import SetCertificate, as_list, automaton, fields, parsed, symbol
-from .intervals import Ball
+from .files import SetCertificate, as_list, automaton, fields, opened, parsed, symbol
 from .margins import ScaledReadout
-from .nodes import CountedAutomaton
 from .proof import MOST_NUMBERS, NUMBERS_PER_WORD, SCANS, WORK
-from .rounding import FloatFormat
-from .short_words import ShortWords, least_margin
-from .tables import Tables, opened
+from .replay import ShortWords, least_margin
+from .rounding import Ball, FloatFormat
 
 _MOST_BYTES = 1 << 25
 _COVERED = "the order of sums counts, this checker covers exact steps only: use the certificate of `fsa2lrnn certify`"

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from .claims import CountedAutomaton
 from .errors import InvalidCertificate, UnsupportedInput, demand, require
-from .files import Automaton, read_automaton, read_certificate
-from .nodes import CountedAutomaton
+from .files import Automaton, read_automaton, read_certificate, read_tables
 from .pairs import check_pairs, read_pairs
 from .proof import check_sets
 from .rounding import Slack
-from .tables import read_tables
 
 USAGE = "usage: python -m fsa2lrnn.checker CERTIFICATE MODEL.safetensors MACHINE.json"
 

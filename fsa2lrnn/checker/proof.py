@@ -18,12 +18,10 @@ import zlib
 
 import numpy as np
 
+from .claims import Claim, CountedAutomaton, Tables, Tube
 from .errors import InvalidCertificate, demand
-from .nodes import CountedAutomaton
 from .replay import TubeReplay
 from .rounding import Slack
-from .sets import Claim, Tube
-from .tables import Tables
 
 SCANS = ("sequential", "fused", "letters")
 """The scans that a certificate by sets covers: x_k from x_{k-1}, by inner products in some order."""

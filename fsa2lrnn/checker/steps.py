@@ -17,10 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .intervals import EPS, Ball, above, inverse, norm, spectral_norm
-from .nodes import Nodes
-from .rounding import StepError
-from .sets import Sets, Tube
+from .claims import Nodes, Sets, Tube
+from .rounding import EPS, Ball, StepError, above, inverse, norm, spectral_norm
 
 _JOINS = {"alive": np.logical_or, "low": np.minimum, "high": np.maximum, "lower": np.minimum, "upper": np.maximum}
 

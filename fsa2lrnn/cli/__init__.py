@@ -65,7 +65,7 @@ _COMMANDS = {
 _GROUPS = {
     "canary": (
         "Released models", "Test whole inference stacks by models whose every token is known.",
-        {"make": canary.make, "run": canary.run},
+        {"make": canary.make, "run": canary.run, "gguf": canary.gguf},
     )
 }  # fmt: skip
 # The exception that typer raises for a wrong call, whichever underlying library defines it.

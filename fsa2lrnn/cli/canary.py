@@ -50,22 +50,32 @@ def run(
     url: Annotated[
         str | None, typer.Option(metavar="URL", help="test a server with an OpenAI interface, http://localhost:8000/v1")
     ] = None,
+    gguf: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="run llama.cpp on this file of `canary gguf`")
+    ] = None,
     patterns: Annotated[str, typer.Option(metavar="NAMES", help="patterns of calls, separated by commas")] = "all",
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="also write the report as JUnit XML")] = None,
+    scripts: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="write a script of 15 lines for each wrong pattern")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a canary by every pattern of calls: with a cache, in chunks, padded, packed, taken back, generating.
 
     The exit code is 0 if every pattern is exact or refused with a message, and 1 if a token is wrong.
     """
-    if path is not None and url is not None:
-        raise UnsupportedFormat("--path and --url: give one of them")
+    if sum(option is not None for option in (path, url, gguf)) > 1:
+        raise UnsupportedFormat("--path, --url and --gguf: give one of them")
     if junit is not None:
         check_file(junit)
     if url is not None:
         from fsa2lrnn.canary.server import check_server
 
         report = check_server(folder, url, patterns)
+    elif gguf is not None:
+        from fsa2lrnn.canary.gguf import check_gguf
+
+        report = check_gguf(folder, gguf, patterns)
     elif path is not None:
         from fsa2lrnn.canary.report import check_elsewhere
 
@@ -74,6 +84,10 @@ def run(
         from fsa2lrnn.canary.report import check_model
 
         report = check_model(folder, patterns)
+    if scripts is not None:
+        scripts.mkdir(parents=True, exist_ok=True)
+        for name, text in report.scripts.items():
+            write_atomically(scripts / f"{name}.py", text.encode())
     if junit is not None:
         write_atomically(junit, report.to_junit().encode())
     if as_json:
@@ -88,3 +102,16 @@ def run(
         console.out.print(f"{versions}: {counts}")
     if report.wrong:
         raise typer.Exit(NO)
+
+
+def gguf(
+    folder: Folder,
+    llama_cpp: Annotated[Path, typer.Option(metavar="CHECKOUT", help="a folder with the source of llama.cpp")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="write this file")],
+    dtype: Annotated[Literal["f32", "bf16"], typer.Option(help="type of the weights")] = "f32",
+) -> None:
+    """Convert a canary by the converter of llama.cpp, for `canary run --gguf` and for llama.cpp's server."""
+    from fsa2lrnn.canary.gguf import convert
+
+    convert(folder, llama_cpp, output, dtype)
+    console.facts("canary", [("folder", str(folder)), ("type", dtype), ("saved", str(output))])

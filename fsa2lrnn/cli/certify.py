@@ -70,7 +70,7 @@ def _certify(
     from fsa2lrnn.symbols import word_text
     from fsa2lrnn.verification.certify import SearchCutShort
     from fsa2lrnn.verification.certify import certify as certify_model
-    from fsa2lrnn.verification.exactness import may_close
+    from fsa2lrnn.verification.walk import may_close
 
     deadline = Deadline.of(seconds)
     with warnings.catch_warnings(record=True) as caught:

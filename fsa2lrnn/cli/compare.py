@@ -56,7 +56,7 @@ def compare(
 
     from fsa2lrnn.draw import comparison
     from fsa2lrnn.verification.falsify import falsify
-    from fsa2lrnn.verification.falsify.verdict import Budget
+    from fsa2lrnn.verification.falsify.model_comparison import Budget
 
     if plot is not None:
         comparison.matplotlib()  # before minutes of work

@@ -37,8 +37,8 @@ def compile_(
     import torch
 
     from fsa2lrnn.cli import evidence
-    from fsa2lrnn.compile import compile_with_reason
     from fsa2lrnn.compile.lower import lower
+    from fsa2lrnn.compile.recurrence import compile_with_reason
     from fsa2lrnn.nn.checkpoint import save
 
     recurrence, why = compile_with_reason(machine, form, max_block)

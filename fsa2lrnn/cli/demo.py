@@ -32,7 +32,7 @@ def demo(
     from fsa2lrnn.training.evaluate import evaluate as accuracies
     from fsa2lrnn.training.settings import preset
     from fsa2lrnn.training.train import Progress, train
-    from fsa2lrnn.verification.falsify.verdict import Budget
+    from fsa2lrnn.verification.falsify.model_comparison import Budget
 
     say = console.out.print
 

@@ -263,7 +263,7 @@ def _json(verdict: Verdict | OutOfBudget) -> dict[str, object]:
 
 def _costs(machine: MooreMachine) -> dict[str, object]:
     """Return the size and the multiplications of one layer of one-hot blocks: b² per step, b³ per product of a scan."""
-    from fsa2lrnn.compile import compile_recurrence
+    from fsa2lrnn.compile.recurrence import compile_recurrence
 
     b = compile_recurrence(machine).tables.block_sizes
     return {

@@ -44,7 +44,7 @@ def repair(
 
     from fsa2lrnn.cli import evidence
     from fsa2lrnn.nn.checkpoint import save
-    from fsa2lrnn.repairing.evaluation import LETTERS, evaluate_repair
+    from fsa2lrnn.repairing import LETTERS, evaluate_repair
 
     evaluated = evaluate_repair(network, machine, mode, ignore=options.LACKED, seconds=seconds)
     if evaluated.repaired is None:

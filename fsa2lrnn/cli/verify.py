@@ -47,7 +47,7 @@ def verify(
             raise typer.Exit(options.NO)
         return
 
-    from fsa2lrnn.verification.exactness import may_close
+    from fsa2lrnn.verification.walk import may_close
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, may_compile=True)
     console.note(f"joint states are enumerated, at most {max_states:,}")

@@ -10,7 +10,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cascade.cascade import Cascade, Cost
 from fsa2lrnn.cascade.decomposition import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade, explain_all
 from fsa2lrnn.compile.gated_cascade import stack_recurrence
-from fsa2lrnn.compile.onehot import visible_factors
+from fsa2lrnn.compile.recurrence import visible_factors
 from fsa2lrnn.display import Brief
 
 LARGEST_SEARCHED = 500  # states; the search takes seconds up to here, and minutes for thousands

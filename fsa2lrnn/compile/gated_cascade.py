@@ -7,7 +7,7 @@ Each component becomes blocks of its layer:
   v = 0, the constant y is a = 0, v = e_y;
 - all other components: one one-hot block, A e_i = e_f(i), v = 0.
 
-A table gives the map for each letter and combination of states read; `relu_gate.synthesise` turns it into gates.
+A table gives the map for each letter and combination of states read; `gate_synthesis.synthesise` turns it into gates.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import numpy as np
 
 from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.cascade.cascade import Cascade, Component
+from fsa2lrnn.compile.gate_synthesis import Coordinate, synthesise
+from fsa2lrnn.compile.integer_tables import ReluGate
 from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
-from fsa2lrnn.compile.relu_gate import Coordinate, ReluGate, synthesise
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 
 

@@ -8,10 +8,16 @@ import numpy as np
 import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile import DENSE_MEMORY, Form, Layout, compile_recurrence
-from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables
-from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence, StateReadout
-from fsa2lrnn.compile.relu_gate import ReluGate
+from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables, ReluGate
+from fsa2lrnn.compile.recurrence import (
+    DENSE_MEMORY,
+    DenseReadout,
+    Form,
+    Layout,
+    Recurrence,
+    StateReadout,
+    compile_recurrence,
+)
 from fsa2lrnn.compile.stack import GatedStack
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn.config import LRNNConfig

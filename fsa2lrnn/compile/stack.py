@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.compile.integer_tables import check_cells, freeze
-from fsa2lrnn.compile.relu_gate import ReluGate
+from fsa2lrnn.compile.integer_tables import ReluGate, check_cells, freeze
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import InvalidMachine, NotExact
 

@@ -37,7 +37,7 @@ def source(name: str) -> markupsafe.Markup:
     return markupsafe.Markup(files("fsa2lrnn.draw").joinpath("pages", name).read_text(encoding="utf-8"))
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> Any:
     if isinstance(value, Markup):
         return markupsafe.Markup(value)
     if isinstance(value, float):  # and those of numpy

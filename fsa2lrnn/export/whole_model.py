@@ -35,9 +35,8 @@ from fsa2lrnn.files import begin, check_folder, remove_leftovers, umask, write_a
 from fsa2lrnn.layers import released_model
 from fsa2lrnn.verdicts import LETTERS, Coverage, Proved, Refuted, Undecided
 from fsa2lrnn.verification.coverage import environment
-from fsa2lrnn.verification.equivalence import explore_pairs
+from fsa2lrnn.verification.equivalence import PairsTable, explore_pairs
 from fsa2lrnn.verification.extraction import NOT_A_NUMBER
-from fsa2lrnn.verification.pairs_table import PairsTable
 from fsa2lrnn.verification.specification import specification_of
 
 

@@ -2,6 +2,11 @@
 
 The seed determines the whole run. `LearningState` and the tensors hold all that persists between steps, so a resumed
 run reproduces the uninterrupted one bit for bit.
+
+In a `WholeRun`, for layers whose heads implement a machine together, the network is evaluated on fresh words. If it
+makes no error on them, it is verified as a whole, and a counterexample joins the words. In a network of many heads,
+those that are images of the target machine are trained alone as soon as they separate its outputs: heads of other
+automata multiply the joint states and disturb the read-out.
 """
 
 from __future__ import annotations
@@ -16,23 +21,29 @@ import torch
 from torch import Tensor
 
 import fsa2lrnn.learning.attempt as attempts
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
 from fsa2lrnn.learning.attempt import LearningStart
 from fsa2lrnn.learning.examples import Examples, FreshWords
-from fsa2lrnn.learning.judging import LearningTarget
+from fsa2lrnn.learning.judging import EVERY_WORD, LearningTarget
 from fsa2lrnn.learning.prune import (
     CandidateMachine,
     LabelledStates,
     best_head,
     candidates,
     fewest,
+    images,
     machine_of,
     observe,
+    without_heads,
 )
 from fsa2lrnn.learning.recipe import Recipe
-from fsa2lrnn.nn.tensor_file import Shapes
+from fsa2lrnn.nn.checkpoint import Shapes
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.data import Batch
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+from fsa2lrnn.verification.extraction import extract
 
 _FEW = 0.1  # largest share of faulty labels with which a head is trained on alone
 _REPAIRS = 50  # times that a head is repaired, with one more counterexample each time
@@ -161,11 +172,10 @@ class LearningRun:
         return LearningStart(self.recipe, self.examples, number, block, self.recipe.heads)
 
     def _step(self, report: Callable[[Record], None] | None) -> LearnedCandidate | None:
-        """Take one step, evaluate the heads when that is due, and start anew when nothing is left to learn.
+        """Take one step, look at the network when that is due, and start anew when nothing is left to learn.
 
         Return the candidate that passes its verification, None as long as there is not one.
         """
-        # One optimiser step; a loss that diverges ends the start.
         attempt = self.attempt
         loss = attempt.update(self.generator)
         self.steps += 1
@@ -175,26 +185,38 @@ class LearningRun:
             return None
         is_settled = attempt.is_settled
         if is_settled or attempt.at.step % self.recipe.look == 0:
-            # Evaluate the heads, record it, and search for a set of heads to accept or a head to repair.
-            observed = self._observe()
-            head, wrong = best_head(observed)
-            record = {
+            record: Record = {
                 "step": self.steps, "start": attempt.number, "block": attempt.block, "length": attempt.at.length,
-                "loss": loss, "error": attempt.at.error, "best_head": head, "faults": wrong / len(observed.labels),
+                "loss": loss, "error": attempt.at.error,
             }  # fmt: skip
-            self.trail.append(record)
-            if report is not None:
-                report(record)
-            if (candidate := self._evaluate(observed, is_settled)) is not None:
+            candidate = self._looked(record, report, is_settled)
+            if candidate is not None or self.attempt is not attempt:
                 return candidate
-            if self._is_to_be_repaired() and (repaired := self._repaired(head)) is not None:
-                self.attempt = repaired
-                return None
-        # A start that has nothing left to learn continues with its best head, or gives way to the next start.
         if is_settled or attempt.is_stuck:
-            self.note("settled without a machine" if is_settled else "stuck")
-            self.attempt = self._focused(_FEW, self._observe()) or self._start(attempt.number + 1)
+            self.attempt = self._next(is_settled)
         return None
+
+    def _record(self, record: Record, report: Callable[[Record], None] | None) -> None:
+        self.trail.append(record)
+        if report is not None:
+            report(record)
+
+    def _looked(
+        self, record: Record, report: Callable[[Record], None] | None, is_settled: bool
+    ) -> LearnedCandidate | None:
+        """Evaluate the heads, record it, and search for a set of heads to accept or a head to repair."""
+        observed = self._observe()
+        head, wrong = best_head(observed)
+        self._record({**record, "best_head": head, "faults": wrong / len(observed.labels)}, report)
+        candidate = self._evaluate(observed, is_settled)
+        if candidate is None and self._is_to_be_repaired():
+            self.attempt = self._repaired(head) or self.attempt
+        return candidate
+
+    def _next(self, is_settled: bool) -> LearningStart:
+        """Return the start with its best head alone, or a new one, after a start that has nothing left to learn."""
+        self.note("settled without a machine" if is_settled else "stuck")
+        return self._focused(_FEW, self._observe()) or self._start(self.attempt.number + 1)
 
     def _focused(self, most: float, observed: LabelledStates) -> LearningStart | None:
         """Return the start reduced to its best head; None if its share of faults exceeds `most` or it is alone."""
@@ -287,3 +309,113 @@ class LearningRun:
     def note(self, event: str, **what: float | str | tuple[str, ...]) -> None:
         """Append an event to the trail."""
         self.trail.append({"step": self.steps, "event": event, **what})
+
+
+_PAIRS = 100_000  # of states, up to which a network is verified during training
+_MANY = 16  # heads above which some are made constant before the verification
+_AFTER, _MORE = 0.5, 0.1  # seconds, or a share of the time limit, for the verification at the end
+
+
+class WholeRun(LearningRun):
+    """A run in which all heads together are the candidate, with the network's own read-out."""
+
+    examples: FreshWords
+    target: LearningTarget
+
+    def __init__(self, recipe: Recipe, examples: FreshWords, target: LearningTarget, n_states: int) -> None:
+        super().__init__(recipe, examples, target, n_states)
+        self.verdict: Proved | Refuted | Undecided | None = None
+
+    def _looked(
+        self, record: Record, report: Callable[[Record], None] | None, is_settled: bool
+    ) -> LearnedCandidate | None:
+        """Verify the network if it makes no error on fresh words; return it if proved."""
+        wrong, labels = self._faults()
+        self._record({**record, "faults": wrong / labels}, report)
+        if not wrong and (candidate := self._verified(labels)) is not None:
+            return candidate
+        at = self.attempt.at
+        if (
+            self._is_wide
+            and at.rests == 0
+            and self.target.scope == EVERY_WORD
+            and not (is_settled or self.attempt.is_stuck)
+        ):
+            self._focus()
+        return None
+
+    def _next(self, is_settled: bool) -> LearningStart:
+        self.note("settled without a proof" if is_settled else "stuck")
+        return self._start(self.attempt.number + 1)
+
+    def verified(self) -> LearnedCandidate | None:
+        """Return the network in its current state as a candidate if it is proved correct, else None."""
+        wrong, labels = self._faults()
+        return None if wrong else self._verified(labels)
+
+    def _faults(self) -> tuple[int, int]:
+        """Return the number of wrong labels on fresh words, and the number of labels."""
+        batch = self.examples.evaluation_words(self.attempt.full_length, self.generator)
+        with torch.no_grad():
+            predicted = self.attempt.model(batch.tokens, empty_word=True).argmax(-1)
+        counts = batch.labels != UNCOUNTED
+        return int((predicted != batch.labels)[counts].sum()), int(counts.sum())
+
+    @property
+    def _is_wide(self) -> bool:
+        return self.attempt.n_heads > _MANY
+
+    def _focus(self) -> None:
+        """Continue with the images of the target if they determine its outputs: train only the read-out, on them."""
+        attempt, machine = self.attempt, self.target.specification
+        heads, is_enough = images(attempt.model, machine)
+        if is_enough:
+            self.note("images", heads=len(heads))
+            others = set(range(attempt.n_heads)) - set(heads)
+            self.attempt = attempt.reading_out(without_heads(attempt.model, others))
+
+    def _verified(self, labels: int) -> LearnedCandidate | None:
+        """Return the candidate if the network is proved equal to the target; a counterexample joins the words."""
+        # Many heads that have learned nothing multiply the joint states: such a network is verified without them.
+        model = self._with_fewer_heads() if self._is_wide else self.attempt.model
+        self.verdict = self.target.judge_network(model, _PAIRS, seconds=self.deadline)
+        if isinstance(self.verdict, Proved):
+            self.attempt.model = model
+            return LearnedCandidate(self._candidate(0, labels), holds=True)
+        if isinstance(self.verdict, Refuted):
+            self.note("refuted", word=tuple(map(str, self.verdict.word)))
+            self.examples.add(self.verdict.word)
+            self.attempt.warm()
+        return None
+
+    def _with_fewer_heads(self) -> LRNN:
+        """Return a copy of the network in which heads that no output of fresh words depends on are constant."""
+        batch, model = self.examples.evaluation_words(self.attempt.full_length, self.generator), self.attempt.model
+        counts, still = batch.labels != UNCOUNTED, 0
+        for head in range(self.attempt.n_heads):
+            candidate = without_heads(model, (head,))
+            with torch.no_grad():
+                predicted = candidate(batch.tokens, empty_word=True).argmax(-1)
+            if torch.equal(predicted[counts], batch.labels[counts]):
+                model, still = candidate, still + 1
+        self.note("fewer heads", still=still)
+        return model
+
+    def _candidate(self, wrong: int, labels: int) -> CandidateMachine:
+        """Return the target machine as the candidate of a network that is proved equivalent to it."""
+        return CandidateMachine(tuple(range(self.attempt.n_heads)), self.target.specification, wrong, labels)
+
+    def _end(self) -> LearnedCandidate | None:
+        """Return the trained network, proved or with its extracted machine; None if that has too many states."""
+        self.note("end of the budget")
+        wrong, labels = self._faults()
+        # The trained network is verified after the time limit, within a short limit of its own.
+        deadline = NEVER if self.recipe.seconds is None else Deadline(max(_AFTER, _MORE * self.recipe.seconds))
+        self.verdict = self.target.judge_network(self.attempt.model, _PAIRS, seconds=deadline)
+        if isinstance(self.verdict, Proved):
+            return LearnedCandidate(self._candidate(wrong, labels), holds=True)
+        try:
+            machine = extract(self.attempt.model, _PAIRS, seconds=deadline)
+        except BudgetExceeded:
+            return None
+        return LearnedCandidate(self._candidate(wrong, labels)._replace(machine=machine), holds=False)

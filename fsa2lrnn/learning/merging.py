@@ -55,7 +55,7 @@ def merge(data: Data, deadline: Deadline = NEVER) -> MooreMachine:
     class Rpni(learning.GsmRPNI):
         """RPNI of AALpy with a check of the deadline before each attempted merge of a pair of states."""
 
-        def _partition_from_merge(self, red: Any, blue: Any) -> Any:
+        def _partition_from_merge(self, red: object, blue: object) -> Any:
             deadline.check("merging states by RPNI")
             return super()._partition_from_merge(red, blue)
 

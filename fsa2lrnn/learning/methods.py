@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,17 +23,16 @@ from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import alone, endings, exists
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement, is_restricted
-from fsa2lrnn.learning.learning_run import LearningRun, Record
+from fsa2lrnn.learning.learning_run import LearningRun, Record, WholeRun
 from fsa2lrnn.learning.merging import merge, merge_noisy, wrong_labels
 from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
 from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
 from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
-from fsa2lrnn.learning.whole import WholeRun
 from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
+from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.layers import name_of
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
 from fsa2lrnn.training.trainer import Stop, use_threads
@@ -61,7 +60,7 @@ def learn(
     folder: str | Path | None = None,
     resume: bool = True,
     report: Callable[[Record], None] | None = None,
-    **changes: Any,
+    **changes: object,
 ) -> Learned:
     """Return a machine learned from its own words or from a user's, with a proof or the evidence for it.
 

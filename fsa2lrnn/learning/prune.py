@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from copy import deepcopy
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
+import torch
 
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.heads import Heads, Joint, joint_machine
 from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.training.data import Batch
 
 MOST = 3  # heads in a set
@@ -75,11 +80,11 @@ def candidates(observed: LabelledStates, allowed: int, most: int = MOST) -> Iter
                 yield candidate
 
 
-def fewest(observed: LabelledStates, most: int = MOST) -> CandidateMachine | None:
+def fewest(observed: LabelledStates) -> CandidateMachine | None:
     """Return the machine of the fewest heads with faults within two standard deviations of the minimum, or None."""
     counted = {
         size: min((faults(observed, subset), subset) for subset in combinations(range(observed.states.shape[1]), size))
-        for size in range(1, min(most, observed.states.shape[1]) + 1)
+        for size in range(1, min(MOST, observed.states.shape[1]) + 1)
     }
     least = min(n_faults for n_faults, _ in counted.values())
     for n_faults, subset in counted.values():
@@ -126,3 +131,35 @@ def _count(observed: LabelledStates, subset: tuple[int, ...]) -> tuple[list[Join
     digits = [of_state // b ** (len(subset) - 1 - i) % b for i in range(len(subset))]
     keys = [tuple(state) for state in np.stack(digits, axis=1).tolist()]
     return keys, common.tolist(), int(counts.sum() - largest.sum())
+
+
+@torch.no_grad()
+def without_heads(model: LRNN, heads: Iterable[int]) -> LRNN:
+    """Return a copy of a network of one layer in which these heads are constant and not read."""
+    copy = deepcopy(model)
+    layer, readout = copy.recurrences[0], cast("Gate", copy.readout)
+    parts = [layer.get_parameter("x0"), readout.weights.W1.T]
+    parts += [part for _, gate in layer.gates for part in (gate.weights.W2, gate.weights.b2)]
+    for part in parts:
+        part.unflatten(0, (layer.n_heads, -1))[[*heads]] = 0
+    return copy
+
+
+@torch.no_grad()
+def images(model: LRNN, machine: MooreMachine) -> tuple[tuple[int, ...], bool]:
+    """Return the heads whose state is a function of the machine's state, and whether they determine all outputs."""
+    tables, delta, start = switched(model), torch.tensor(machine.delta), machine.start
+    x, order = {start: tables.x0}, [start]
+    for q in order:
+        for a, target in enumerate(delta[:, q].tolist()):
+            if target not in x:
+                x[target] = (tables.A[a] @ x[q].unsqueeze(-1)).squeeze(-1) + tables.v[a]
+                order.append(target)
+    states = torch.stack([x[q] for q in range(machine.n_states)])  # (n, H, b)
+    after = torch.einsum("ahij,qhj->aqhi", tables.A, states) + tables.v[:, None]
+    is_image = (after == states[delta]).all(-1).all(0).all(0)
+    outputs: dict[tuple[float, ...], set[Hashable]] = {}
+    for vector, output in zip(states[:, is_image].flatten(1).tolist(), machine.outputs, strict=True):
+        outputs.setdefault(tuple(vector), set()).add(output)
+    heads = tuple(is_image.nonzero().flatten().tolist())
+    return heads, all(len(of_vector) == 1 for of_vector in outputs.values())

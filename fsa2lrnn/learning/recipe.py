@@ -152,7 +152,7 @@ def check_noise(noise: float | None, n_outputs: int) -> None:
         )
 
 
-def recipe_for(n_states: int | None, is_refined: bool = False, **changes: Any) -> Recipe:
+def recipe_for(n_states: int | None, is_refined: bool = False, **changes: object) -> Recipe:
     """Return the recipe for a machine of `n_states` states: large ones get more heads, more letters and slower decay.
 
     `is_refined` is for machines of which every word counts: if labels are correct, they are refined until they tell all

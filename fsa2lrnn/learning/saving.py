@@ -20,8 +20,7 @@ from fsa2lrnn.files import write_atomically
 from fsa2lrnn.learning.learning_run import LearningRun, LearningState
 from fsa2lrnn.learning.recipe import Recipe
 from fsa2lrnn.learning.result import Agreement, Learned
-from fsa2lrnn.nn.checkpoint import save
-from fsa2lrnn.nn.tensor_file import FileFormat
+from fsa2lrnn.nn.checkpoint import FileFormat, save
 from fsa2lrnn.reading import parse_json, read
 from fsa2lrnn.training.run_folder import check_same_run, read_state, write_state
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided

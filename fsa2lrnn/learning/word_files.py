@@ -184,7 +184,7 @@ def _entry(line: int, value: object) -> _Entry:
     return _dense(line, word, [_label(output) for output in value["outputs"]])
 
 
-def _label(value: Any) -> Any:
+def _label(value: object) -> Any:
     return _NONE if value is None else symbols.from_json(value)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from numba import njit
@@ -87,6 +87,16 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
+
+
+class Context(Protocol):
+    """The context of a `Function`: tensors saved for the backward pass, and other values as attributes."""
+
+    saved_tensors: tuple[Tensor, ...]
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None: ...
+    def __setattr__(self, name: str, value: object) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...
 
 
 def typed_once_differentiable(backward: Backward) -> Backward:

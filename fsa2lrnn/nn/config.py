@@ -119,19 +119,19 @@ class LRNNConfig:
         }
 
     @classmethod
-    def from_json(cls, value: Any) -> LRNNConfig:
+    def from_json(cls, value: object) -> LRNNConfig:
         """Return the configuration of a JSON object; raise `UnsupportedFormat` naming the invalid fields."""
         return read(cls, value, "config", {Hashable: _symbol, LayerConfig: _layer})
 
 
-def _symbol(value: Any, where: str) -> Hashable:
+def _symbol(value: object, where: str) -> Hashable:
     try:
         return symbols.from_json(value)
     except UnsupportedFormat as error:
         raise UnsupportedFormat(f"{where}: {error}") from None
 
 
-def _layer(value: Any, where: str) -> LayerConfig:
+def _layer(value: object, where: str) -> LayerConfig:
     rest = dict(cast("dict[str, Any]", value)) if isinstance(value, dict) else {}
     try:
         kind = layer_in_file(rest.pop("kind", None))

@@ -24,7 +24,7 @@ from torch.autograd import Function
 from torch.linalg import vector_norm
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn.compiled import DTYPES, Kernel, cuts, kernel, share, thread_count, typed_once_differentiable
+from fsa2lrnn.nn.compiled import DTYPES, Context, Kernel, cuts, kernel, share, thread_count, typed_once_differentiable
 
 RULES = ("clip", "paper", "none", "onehot")
 """The column rules by name."""
@@ -155,12 +155,6 @@ def one_hot_rows(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
     return _hard(logits, logits.argmax(-1, keepdim=True), -1, temperature)
 
 
-def check_temperature(temperature: float) -> None:
-    """Raise `UnsupportedFormat` unless the temperature is a finite number above 0."""
-    if type(temperature) not in (int, float) or not 0 < temperature < float("inf"):
-        raise UnsupportedFormat(f"temperature = {temperature!r}: a softmax needs a finite one above 0")
-
-
 def _hard(logits: Tensor, largest: Tensor, dim: int, temperature: float) -> Tensor:
     # `largest` holds the first of equal entries, the choice on which T50 relies.
     hard = torch.zeros_like(logits, requires_grad=False).scatter_(dim, largest, 1)
@@ -176,12 +170,12 @@ def straight_through(value: Tensor, carrier: Tensor) -> Tensor:
 
 class _ValueOf(Function):
     @staticmethod
-    def forward(_ctx: Any, value: Tensor, _carrier: Tensor) -> Tensor:
+    def forward(_ctx: Context, value: Tensor, _carrier: Tensor) -> Tensor:
         return value.clone()
 
     @staticmethod
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the names are the caller's
-        _ctx: Any, *gradients: Tensor
+        _ctx: Context, *gradients: Tensor
     ) -> tuple[None, Tensor]:
         return None, gradients[0]
 
@@ -381,7 +375,7 @@ def fused(A: Tensor, rule: str, p: float) -> Tensor:
 
 class _Normalise(Function):
     @staticmethod
-    def forward(ctx: Any, A: Tensor, rule: str, p: float) -> Tensor:
+    def forward(ctx: Context, A: Tensor, rule: str, p: float) -> Tensor:
         ctx.kernels, ctx.powers = kernels(rule, A.shape[-1]), _split(p - 1, A.dtype)
         blocks = A.reshape(-1, *A.shape[-2:]).contiguous()
         y, norms = torch.empty_like(blocks), blocks.new_empty(blocks.shape[:-1])
@@ -391,7 +385,7 @@ class _Normalise(Function):
 
     @staticmethod
     @typed_once_differentiable
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, dy: Tensor) -> tuple[Tensor | None, ...]:
         y, norms = ctx.saved_tensors
         dA = torch.empty_like(y)
         _share(ctx.kernels.backward, (y, norms, dy.reshape(y.shape).contiguous(), dA), ctx.powers)

@@ -9,17 +9,21 @@ from typing import Any
 
 import torch
 
-from . import bounds
 from .audit import BITS, InexactProbe
 from .calls import Caller, Kernel, WrongResult
 from .cases import (
+    GATE_KIND,
+    GATE_TOKENS,
+    GATE_TOTAL,
     LONG,
     SIZES,
     WIDE_QUERY,
     Case,
     all_lengths,
     expected,
+    gate_case,
     long_word,
+    outside_bound,
     packed,
     padded,
     proved,
@@ -113,7 +117,7 @@ def assert_exact(
         variable_lengths: whether to test padded batches, and packed sequences if the kernel takes `cu_seqlens`.
         initial_state: whether to test initial states, and a state carried over several calls.
         gradients: whether to test the gradients of all inputs; False for a kernel without a backward pass.
-        gates: whether to test gates other than 0 and 1, within a certified bound (`bounds`). Or the range of the sum
+        gates: whether to test gates other than 0 and 1, within a certified bound (`cases`). Or the range of the sum
             of log gates over a chunk, from −8 or less to 0, such as (-80, 0): a kernel that multiplies
             exp(g_i − r) by exp(r − g_j) overflows outside of one. Then words have resets only if it contains −128.
         head_dim: the size of keys and values that the kernel gets, 16 by default. The 16 coordinates of the probes are
@@ -138,8 +142,8 @@ def assert_exact(
     __tracebackhide__ = True
     operation = operator(op)
     least, largest = (-torch.inf, 0.0) if isinstance(gates, bool) else gates
-    if least > -bounds.TOTAL or largest != 0:
-        raise ValueError(f"gates={gates}: a range of log gates is (low, 0) with low at most {-bounds.TOTAL:.0f}")
+    if least > -GATE_TOTAL or largest != 0:
+        raise ValueError(f"gates={gates}: a range of log gates is (low, 0) with low at most {-GATE_TOTAL:.0f}")
     for dtype in dtypes:
         if dtype not in BITS:
             raise ValueError(f"dtypes has {dtype}: the probes are proved for {', '.join(map(str, BITS))}")
@@ -167,7 +171,7 @@ def assert_exact(
                 options: tuple[Any, ...] = options, caller: Caller = caller, dtype: torch.dtype = dtype
             ) -> list[Case]:
                 drawn = _cases(operation, dtype, [n for n in lengths if n <= 512], *options, gradients=False, seed=seed)
-                adapted = (_adapted(caller, c, coverage) for c in drawn if c.kind != bounds.KIND)
+                adapted = (_adapted(caller, c, coverage) for c in drawn if c.kind != GATE_KIND)
                 return list(islice((c for c in adapted if c is not None), RUNS))
 
             for drawn in _cases(operation, dtype, lengths, *options, gradients=gradients, seed=seed):
@@ -238,7 +242,7 @@ def _cases(
             yield padded(op, inner, 5, 0)
             yield padded(op, inner, 0, 7)
     if gates and op.wide and op.name != "state_passing":
-        case = bounds.gate_case(op, seed, max(bounds.TOKENS, max(borders) + 6))
+        case = gate_case(op, seed, max(GATE_TOKENS, max(borders) + 6))
         yield case if state else replace(case, state=None)
     if gradients:
         for T in (2, 2 * borders[0] + 1):
@@ -254,7 +258,7 @@ def _check(
     """Raise `InexactKernel` if the kernel computes a wrong value on a case."""
     __tracebackhide__ = True
     op = caller.op
-    if case.kind == bounds.KIND:
+    if case.kind == GATE_KIND:
         _check_gates(caller, case, dtype)
         return
 
@@ -299,7 +303,7 @@ def _check_gates(caller: Caller, case: Case, dtype: torch.dtype) -> None:
     """Raise `InexactKernel` if a value is outside the certified bound."""
     __tracebackhide__ = True
     try:
-        sentence = bounds.outside(caller.op, case, caller.run(case, dtype), dtype)
+        sentence = outside_bound(caller.op, case, caller.run(case, dtype), dtype)
     except WrongResult as error:
         sentence = str(error)
     if sentence is not None:

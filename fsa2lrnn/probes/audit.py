@@ -91,7 +91,7 @@ class Audit(TorchDispatchMode):
             self._check(name, args, out)
         return out
 
-    def _check(self, name: str, args: Sequence[Any], out: Any) -> None:
+    def _check(self, name: str, args: Sequence[Any], out: object) -> None:
         floats = [t for t in tree_leaves(out) if isinstance(t, Tensor) and t.is_floating_point()]
         if name in _COPIES or not floats:
             return

@@ -96,7 +96,7 @@ class Caller:
         return None if S is None else S.to(self.device, torch.float32 if self.op.heads else dtype).contiguous()
 
     def __call__(
-        self, tensors: dict[str, Tensor], S: Tensor | None, scale: float, **more: Any
+        self, tensors: dict[str, Tensor], S: Tensor | None, scale: float, **more: object
     ) -> tuple[Tensor, Tensor | None]:
         """Call the kernel once and return outputs and final state; raise `WrongResult` for another result.
 

@@ -212,7 +212,7 @@ def reference(op: str, form: str = "sequential", chunk: int = 64) -> Callable[..
 
     def kernel(
         *tensors: Tensor, scale: float = 1.0, initial_state: Tensor | None = None, output_final_state: bool = False,
-        cu_seqlens: Tensor | None = None, **named: Any,
+        cu_seqlens: Tensor | None = None, **named: object,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         names = (*operation.tensors, *operation.static)
         arguments = {**dict(zip(names, tensors, strict=False)), **{n: t for n, t in named.items() if n in names}}

@@ -99,10 +99,10 @@ class BlockObservations:
         """The mean of x: (b,)."""
         return self.weights @ self.x
 
-    def solve(self, columns: np.ndarray, targets: np.ndarray, rcond: float = 1e-9) -> np.ndarray:
+    def solve(self, columns: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return the weighted least-squares solution (k, m) of columns (N, k) @ result ≈ targets (N, m)."""
         root = np.sqrt(self.weights)[:, None]
-        return np.linalg.lstsq(columns * root, targets * root, rcond=rcond)[0]
+        return np.linalg.lstsq(columns * root, targets * root, rcond=1e-9)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +141,10 @@ def observe(tables: SwitchedAffine, states: RepairStates, seed: int = 0) -> Stat
     return StateObservations(x.numpy()[right], state, 1 / (met[state] * len(met)))
 
 
-def times_met(states: RepairStates, met: np.ndarray, is_needed: np.ndarray | None = None) -> np.ndarray:
-    """Return how often each state that letters reach occurs in `met`; raise `NotExact` if a needed one is missing."""
+def times_met(states: RepairStates, met: np.ndarray) -> np.ndarray:
+    """Return how often each state that letters reach occurs in `met`; raise `NotExact` if one is missing."""
     times = np.bincount(met, minlength=states.initial)
-    needed = np.ones(states.initial, bool) if is_needed is None else is_needed[: states.initial]
-    if len(missing := np.flatnonzero((times == 0) & needed)):
+    if len(missing := np.flatnonzero(times == 0)):
         raise NotExact(
             f"the model is wrong before it reaches {len(missing)} of the {states.initial} states, state "
             f"{states.numbers[missing[0]]} of the minimal machine for one: there is nothing to repair from, "

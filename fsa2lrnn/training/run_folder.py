@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.nn.tensor_file import FileFormat, Shapes, check_shapes, open_tensors, write_tensors
+from fsa2lrnn.nn.checkpoint import FileFormat, Shapes, check_shapes, open_tensors, write_tensors
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import Decoder, parse_json, read
 from fsa2lrnn.training.evaluate import Record
@@ -129,7 +129,7 @@ def read_records(folder: Path) -> list[Record]:
     return [asdict(read(Evaluation, parse_json(line, name, is_line=True), name, _NUMBERS)) for name, line in names]
 
 
-def check_same_run(folder: Path, before: Any, after: Any, may_differ: Collection[str]) -> None:
+def check_same_run(folder: Path, before: object, after: object, may_differ: Collection[str]) -> None:
     """Compare the settings of a folder with the present ones, two data classes of one type, nested fields included.
 
     Raises:
@@ -184,7 +184,7 @@ def read_state(
         raise CheckpointError(f"{path} cannot be resumed ({error}): start afresh") from error
 
 
-def _number(value: Any, where: str) -> float:
+def _number(value: object, where: str) -> float:
     """Return a number, which may be infinite as the norm of diverging weights is."""
     if isinstance(value, float):
         return value

@@ -31,9 +31,9 @@ from torch.func import functional_call, vmap
 
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.nn.checkpoint import on_meta_device
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.nn.tensor_file import on_meta_device
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, Record, check_amount, evaluate, paper_protocol
 from fsa2lrnn.training.run_folder import MODEL
 from fsa2lrnn.training.settings import Settings

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.nn.tensor_file import Shapes
+from fsa2lrnn.nn.checkpoint import Shapes
 
 _AVERAGES = ("exp_avg", "exp_avg_sq")  # of Adam
 

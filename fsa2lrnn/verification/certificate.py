@@ -1,7 +1,8 @@
-"""Certificates: the length up to which a model is proved right on every word, and the sets of the proof.
+"""Certificates: the length up to which a model is proved right on every word, and the interface to the checker.
 
 A certificate is one JSON file. `fsa2lrnn.checker` defines what each number means, and checks it. Every field is
-validated: unknown fields are refused, and so are fields of the other method.
+validated: unknown fields are refused, and so are fields of the other method. The check of a certificate recomputes the
+bounds on the rounding of its model (`slack_of`), so that a certificate cannot understate it.
 """
 
 from __future__ import annotations
@@ -10,26 +11,90 @@ import base64
 import json
 import zlib
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
+import torch
 
-from fsa2lrnn import symbols
+from fsa2lrnn import checker, symbols
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.checker.claims import Sets as Sets
+from fsa2lrnn.checker.claims import Tables
+from fsa2lrnn.checker.claims import Tail as Tail
+from fsa2lrnn.checker.claims import Tube as Tube
 from fsa2lrnn.checker.files import RATIO, Unpacking
-from fsa2lrnn.checker.sets import Sets as Sets
-from fsa2lrnn.checker.sets import Tail as Tail
-from fsa2lrnn.checker.sets import Tube as Tube
+from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import SwitchedAffine, table_error
 from fsa2lrnn.reading import check_fields, parse_json, read, shown
 from fsa2lrnn.verdicts import Scope
-from fsa2lrnn.verification.plain import library_errors
+
+
+class CertificateRefused(Fsa2LrnnError, checker.InvalidCertificate):
+    """The error for a certificate that does not prove what it claims; the message names the check that fails."""
+
+
+@contextmanager
+def library_errors() -> Iterator[None]:
+    """Turn errors of the checker into those of the library, with the same message."""
+    try:
+        yield
+    except checker.InvalidCertificate as error:
+        raise CertificateRefused(str(error)) from error
+    except checker.UnsupportedInput as error:
+        raise UnsupportedFormat(str(error)) from error
+
+
+def plain(tables: SwitchedAffine) -> Tables:
+    """Return tables as numpy arrays, float32 and float64 as they are and other dtypes as float64."""
+    read = {name: tensor for name, tensor in vars(tables.readout).items() if tensor is not None}
+    tensors = {"A": tables.A, "v": tables.v, "x0": tables.x0, **read}
+    dtype = str(tables.dtype).removeprefix("torch.")
+    kind = tables.dtype if dtype in ("float32", "float64") else torch.float64
+    numbers = {name: tensor.detach().cpu().to(kind).numpy() for name, tensor in tensors.items()}
+    return Tables(numbers, dtype, tables.alphabet, tables.outputs)
+
+
+def checked(tables: SwitchedAffine) -> Tables:
+    """Return tables as numpy arrays; raise `UnsupportedFormat` if their rounding is not bounded."""
+    numbers = plain(tables)
+    with library_errors():
+        numbers.format()
+    return numbers
+
+
+def slack_of(model: LRNN | SwitchedAffine, more: float = 0.0) -> Slack:
+    """Return bounds on how far the tables of any evaluation of `model` differ from `switched(model)`, plus `more`.
+
+    The bounds are `more` alone for tables, for gates that look their tables up (`Layer.is_lookup`), and for gates that
+    sum integers.
+
+    Raises:
+        UnsupportedFormat: for a layer that does not bound its rounding, for numbers near the end of the format's range,
+            and for a `more` that is negative, infinite or NaN.
+    """
+    if not 0 <= more < np.inf:
+        raise UnsupportedFormat(f"slack = {more}: what tables may differ by is a number of at least 0")
+    if isinstance(model, SwitchedAffine):
+        return Slack(more, more)
+    # T27: the bound between any two evaluations of the gates, over all letters.
+    A, v = (error.numpy() for error in table_error(model))
+    if not (np.isfinite(A).all() and np.isfinite(v).all()):
+        raise UnsupportedFormat(
+            "nothing bounds by how much the tables of this model may differ from one shape of call to the next: its "
+            "gates' numbers come near the end of the format's range, or p is over 64; let "
+            "LRNN.from_affine(switched(model)) look them up"
+        )
+    return Slack(A + more, v + more)
+
 
 FORMAT = "fsa2lrnn-horizon-certificate"
 VERSION = 1
@@ -142,7 +207,7 @@ class Certificate(Brief):
         return {"format": FORMAT, "version": VERSION, **value, "ignore": ignore}
 
     @classmethod
-    def from_json(cls, value: Any) -> Certificate:
+    def from_json(cls, value: object) -> Certificate:
         """Return the certificate that `to_json` wrote; raise `UnsupportedFormat` for any other value."""
         if not isinstance(value, dict):
             raise UnsupportedFormat(f"{shown(value)} is not a certificate: it must be a JSON object")
@@ -187,7 +252,7 @@ def _parts(tube: Tube) -> Iterator[Tube | Sets | Tail]:
         yield ramp.sets
 
 
-def _plain(data: Any) -> Any:
+def _plain(data: object) -> Any:
     if isinstance(data, np.ndarray):
         return pack(data)
     if isinstance(data, MooreMachine):

@@ -16,18 +16,17 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore, ignored_outputs
 from fsa2lrnn.checker import SCANS, check_sets
+from fsa2lrnn.checker.claims import Claim
 from fsa2lrnn.checker.proof import MOST_WORK
-from fsa2lrnn.checker.sets import Claim
+from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import SwitchedAffine, switched
-from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.reading import shown
 from fsa2lrnn.verdicts import Accepted
-from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.certificate import Certificate, CertificateRefused, library_errors, plain, slack_of
 from fsa2lrnn.verification.coverage import of_certificate
 from fsa2lrnn.verification.joint_sets import MOST_LENGTHS, JointSets
 from fsa2lrnn.verification.modelled import check_modelled
-from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plain, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.walk import MOST_ALONE, MOST_BYTES, explore
 

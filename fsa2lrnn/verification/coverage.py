@@ -24,11 +24,11 @@ from torch import Tensor
 from fsa2lrnn import __version__
 from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.layer_checks import user_layers
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.scans import METHODS
-from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage, Proved
 from fsa2lrnn.verification.certificate import Certificate
 
@@ -43,7 +43,7 @@ def of_integers(_: Recurrence) -> Coverage:
 
 
 def of_exact(model: LRNN) -> Coverage:
-    """Return the coverage of a model whose reached states and outputs rounding cannot change (`exactness`)."""
+    """Return the coverage of a model whose reached states and outputs rounding cannot change (`walk.RoundingWatch`)."""
     return Coverage(_name(model.dtype), model.methods, EVERY, None, tested_layers=user_layers(model))
 
 
@@ -86,7 +86,7 @@ def model_digest(model: LRNN | Recurrence) -> str:
     return digest(model.state_dict(), text)
 
 
-def _tensors(name: str, part: Any) -> Iterator[tuple[str, Tensor]]:
+def _tensors(name: str, part: object) -> Iterator[tuple[str, Tensor]]:
     if is_dataclass(part):
         for field in fields(part):
             yield from _tensors(f"{name}.{field.name}", getattr(part, field.name))

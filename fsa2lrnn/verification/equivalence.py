@@ -12,37 +12,97 @@ of summation; LayerNorm and the read-out's products round, by no more than their
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from safetensors.numpy import save
 
+from fsa2lrnn import symbols
 from fsa2lrnn.automata.counting import Ignore
+from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.checker.intervals import Ball
 from fsa2lrnn.checker.margins import ScaledReadout
-from fsa2lrnn.checker.rounding import FloatFormat
-from fsa2lrnn.checker.short_words import ShortWords, least_margin
+from fsa2lrnn.checker.pairs import steps_exactly
+from fsa2lrnn.checker.replay import ShortWords, least_margin
+from fsa2lrnn.checker.rounding import Ball
 from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Coverage, Proved, Refuted, Undecided
-from fsa2lrnn.verification.coverage import model_digest, of_exact, of_exact_steps, of_integers, of_letters
-from fsa2lrnn.verification.exactness import RoundingWatch
+from fsa2lrnn.verification.certificate import checked, slack_of
+from fsa2lrnn.verification.coverage import STEPPING, model_digest, of_exact, of_exact_steps, of_integers, of_letters
 from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.extraction.breadth_first import TransitionSystem
 from fsa2lrnn.verification.modelled import check_modelled
-from fsa2lrnn.verification.pairs_table import PairsTable, write
-from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
-from fsa2lrnn.verification.walk import JointWalk
+from fsa2lrnn.verification.walk import JointWalk, RoundingWatch
 
-_NONE = 1 << 20  # the exponent of the lowest bit of zero, which has none
-_AT_ONCE = 1 << 20  # products per batch
+FORMAT, VERSION = "fsa2lrnn-equivalence-certificate", 1
+
+
+@dataclass(frozen=True, eq=False)
+class PairsTable:
+    """All reachable pairs of model state and machine state, first the pair of the empty word.
+
+    Args:
+        rows: uint8 (N, D), the bytes of the model states.
+        states: int64 (N,), the machine states.
+        successors: int64 (N, |Σ|), −1 where no position that follows counts.
+        start_is_read: whether the output of the first pair is compared.
+        letters: the number of letters read.
+    """
+
+    rows: np.ndarray
+    states: np.ndarray
+    successors: np.ndarray
+    start_is_read: bool
+    letters: int
+
+    @property
+    def read(self) -> slice:
+        """The pairs whose outputs are compared."""
+        return slice(0 if self.start_is_read else 1, None)
+
+
+def write_certificate(
+    path: Path, model: LRNN, machine: MooreMachine, goal: Specification, covers: Coverage, table: PairsTable
+) -> None:
+    """Write a proof by enumeration into one safetensors file, atomically.
+
+    The file names the scans of `covers` that compute x_k from x_{k-1}, since the checker computes no others. The digest
+    is that of the model's tables if it has tables, else of the model.
+
+    Raises `UnsupportedFormat` for symbols that JSON cannot represent, and `OSError`.
+    """
+    is_read = np.ones(len(table.states), bool)
+    is_read[0] = table.start_is_read
+    outputs = np.where(is_read & goal.counts[table.states], goal.wanted[table.states], -1)
+    value = {
+        "format": FORMAT,
+        "version": VERSION,
+        "dtype": covers.arithmetic,
+        "sha256": switched(model).sha256 if model.is_switched else model_digest(model),
+        "scans": [scan for scan in covers.scans if scan in STEPPING],
+        "environment": list(covers.environment),
+        "empty_word": goal.empty_word,
+        "machine": {name: part for name, part in json_file.to_value(machine).items() if name != "labels"},
+        "ignore": [symbols.to_json(output) for output in goal.ignored],
+    }
+    arrays = {
+        "states": np.ascontiguousarray(table.rows),
+        "machine_states": table.states.astype(np.int64),
+        "successors": table.successors.astype(np.int64),
+        "outputs": outputs.astype(np.int64),
+    }
+    write_atomically(path, save(arrays, {"certificate": json.dumps(value)}))
 
 
 def is_right_in_every_order(model: LRNN, goal: Specification, table: PairsTable) -> bool:
@@ -67,46 +127,6 @@ def is_right_in_every_order(model: LRNN, goal: Specification, table: PairsTable)
     words = ShortWords(states, np.zeros(len(states), np.int64), Ball.exact(x))
     with np.errstate(all="ignore"):
         return least_margin(words, ScaledReadout(weights, kind), goal.target) > 0
-
-
-def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat) -> bool:
-    """Decide whether A_a x + v_a is exact for all letters and states, in any order of summation (T26).
-
-    A (|Σ|, H, b, b), v (|Σ|, H, b) and x (N, H, b) are numbers of the format in float64. T26: sums are exact if all
-    products and sums of a row are multiples of one power of two, and small enough multiples for the mantissa.
-
-    >>> half, third = (np.array(c).reshape(1, 1, 1, 1) for c in (0.5, 1 / 3))
-    >>> x, v, kind = np.array([[[0.25]]]), np.ones((1, 1, 1)), FloatFormat.of("float32")
-    >>> steps_exactly(half, v, x, kind), steps_exactly(np.float64(np.float32(third)), v, x, kind)
-    (True, False)
-    """
-    if not all(np.isfinite(part).all() for part in (A, v, x)):
-        return False
-    most, least = -np.log2(kind.u), np.log2(kind.tiny)
-    of_A, of_v = lowest_bit(A), lowest_bit(v)
-    size = max(1, _AT_ONCE // A.size)
-    for first in range(0, len(x), size):
-        part = x[first : first + size, None, :, None, :]  # (N, 1, H, 1, b)
-        # All terms of a row are multiples of 2^unit, and no partial sum exceeds the sum of their sizes.
-        unit = np.minimum((of_A + lowest_bit(part)).min(-1), of_v)  # (N, |Σ|, H, b)
-        total = (np.abs(A) * np.abs(part)).sum(-1) + np.abs(v)
-        is_nothing = total == 0
-        exponent = np.log2(np.where(is_nothing, 1, total)) + 1e-9
-        if not (is_nothing | ((exponent <= unit + most) & (unit >= least))).all():
-            return False
-    return True
-
-
-def lowest_bit(x: np.ndarray) -> np.ndarray:
-    """Return the exponent of the last 1 of each number in base two: 2 for 12 = 1100, a large number for zero.
-
-    >>> lowest_bit(np.array([12.0, -0.75, 1.0])).tolist()
-    [2, -2, 0]
-    """
-    mantissa, exponent = np.frexp(x)
-    whole = np.abs(mantissa * 2.0**53).astype(np.int64)
-    last = np.log2(np.where(x == 0, 1, whole & -whole)).astype(np.int64)
-    return np.where(x == 0, _NONE, exponent - 53 + last)
 
 
 BUDGET = 1_000_000  # pairs of states
@@ -187,7 +207,7 @@ def prove_equivalent(
             return result
         covers = of_letters(dtype)
     if certificate is not None:
-        write(Path(certificate), model, minimise(machine), goal, covers, result)
+        write_certificate(Path(certificate), model, minimise(machine), goal, covers, result)
     return _proved(model, goal, covers, result)
 
 

@@ -26,7 +26,7 @@ from fsa2lrnn.nn.layers.block import AffineLayer, BlockLayer
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, largest_moment
 from fsa2lrnn.nn.zonotopes import Zonotopes
-from fsa2lrnn.verification.plain import CertificateRefused
+from fsa2lrnn.verification.certificate import CertificateRefused
 from fsa2lrnn.verification.specification import Specification
 
 MOST_NODES = 1 << 14

@@ -14,7 +14,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED, Ignore, Positions, ignored_outputs
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.checker.nodes import CountedAutomaton
+from fsa2lrnn.checker.claims import CountedAutomaton
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.symbols import align
 from fsa2lrnn.verdicts import Counterexample, Scope

@@ -27,11 +27,10 @@ from fsa2lrnn.errors import Fsa2LrnnError, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import EVERY, Coverage, Proved
-from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.certificate import Certificate, slack_of
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.plain import slack_of
 from verify.oracle.exact import ExactNetwork, State, Undecided
 from verify.oracle.models import drawn
 
@@ -364,7 +363,7 @@ def _place(
 def _is_outside(
     x: list[list[Any]], tube: Any, sets: Any, radius: Any, ball: Any, f: int, j: int, q: int, has_directions: bool
 ) -> bool:
-    """Decide whether a state lies outside of a set for certain; `checker.sets.Sets` describes the arrays."""
+    """Decide whether a state lies outside of a set for certain; `checker.claims.Sets` describes the arrays."""
     H, b = tube.slow.shape[1:]
     coordinates = list[list[Any]]()
     for h in range(H):

@@ -18,10 +18,10 @@ from fsa2lrnn.cascade.congruence import lattice, meet
 from fsa2lrnn.cascade.coordinates import Cover, assemble
 from fsa2lrnn.cascade.decomposition import Decomposition, decompose
 from fsa2lrnn.cascade.holonomy import holonomy
-from fsa2lrnn.cascade.labels import block_size
-from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.cascade.layering import block_size
 from fsa2lrnn.compile.choice import Choice, choose
 from fsa2lrnn.compile.lower import DTYPES, compile_machine, lower
+from fsa2lrnn.compile.recurrence import compile_recurrence
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines, wreath_products

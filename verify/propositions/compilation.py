@@ -13,10 +13,9 @@ from torch import Tensor
 from fsa2lrnn import verification as judge
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.integer_tables import DenseTables
 from fsa2lrnn.compile.lower import DTYPES, compile_machine, lower
-from fsa2lrnn.compile.recurrence import Recurrence
+from fsa2lrnn.compile.recurrence import Recurrence, compile_recurrence
 from fsa2lrnn.compile.stack import GatedStack
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn.model import LRNN

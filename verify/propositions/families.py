@@ -11,7 +11,7 @@ from fsa2lrnn import verification as judge
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.compile.recurrence import compile_recurrence
 from fsa2lrnn.families import Impossibility, RejectedCertificate, Witness, represent
 from verify.propositions.contradiction import (
     PAPER,

@@ -13,9 +13,8 @@ from torch import Tensor
 
 from fsa2lrnn.probes import OPERATORS, Audit, InexactProbe
 from fsa2lrnn.probes.audit import BITS
-from fsa2lrnn.probes.bounds import gate_case, outside
 from fsa2lrnn.probes.calls import Caller
-from fsa2lrnn.probes.cases import SIZES, Case, backward, with_gradients, word, zero_state
+from fsa2lrnn.probes.cases import SIZES, Case, backward, gate_case, outside_bound, with_gradients, word, zero_state
 from fsa2lrnn.probes.forms import invert_by_rows
 from fsa2lrnn.probes.operators import Operator, reference, sequential
 from fsa2lrnn.probes.random_words import Magnitudes
@@ -155,7 +154,7 @@ def gates_stay_within_bounds(effort: Effort, base: float = 1.0) -> Answer:
             tensors = Caller(op, reference(op.name, form, _CHUNK)).prepare(slower, dtype)
             o, S = Caller(op, reference(op.name, form, _CHUNK))(tensors, case.state, case.scale)
             cases += 1
-            if (sentence := outside(op, case, {"o": o, "state": cast("Tensor", S)}, dtype)) is not None:
+            if (sentence := outside_bound(op, case, {"o": o, "state": cast("Tensor", S)}, dtype)) is not None:
                 return refuted(f"{op.name}, {form}, {dtype}: {sentence}", op=op.name, seed=seed)
     return Tested("words of 70 tokens with gates of −1/8 to −1/2", cases, effort.seed)
 

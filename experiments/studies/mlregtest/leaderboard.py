@@ -35,6 +35,7 @@ from fsa2lrnn import certify, falsify
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import Action
 from fsa2lrnn.automata.zoo.mlregtest import FOLDER, from_mlregtest
+from fsa2lrnn.deadline import SearchCutShort
 from fsa2lrnn.errors import Fsa2LrnnError, OutOfTime
 from fsa2lrnn.export.in_use import NO, NOT_EXCLUDED, say
 from fsa2lrnn.families import represent
@@ -46,7 +47,6 @@ from fsa2lrnn.training.evaluate import evaluate
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.verdicts import Refuted
-from fsa2lrnn.verification.certify.work_budget import SearchCutShort
 from fsa2lrnn.verification.falsify import Budget
 
 COMMAND = "python -m experiments.studies.mlregtest.leaderboard FOLDER"

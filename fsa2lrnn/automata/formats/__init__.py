@@ -30,12 +30,12 @@ def read_source(
     *,
     completion: Completion | None = None,
     alphabet: Iterable[Hashable] | None = None,
-    **options: Any,
+    **options: object,
 ) -> MooreMachine:
     """Return a machine from `regex:…`, `task:…` or a file, recognised by its ending.
 
     Args:
-        completion: the treatment of missing transitions (`assemble.to_machine`), for formats that can have them.
+        completion: the treatment of missing transitions (`graph.to_machine`), for formats that can have them.
         alphabet: the letters, in order. In a regular expression `.` and `[^a]` refer to them; in any other source,
             letters that do not occur have missing transitions (`language.widen`).
         options: further arguments of the reader, as `options_of` lists them. `isymbols` and `osymbols` of OpenFst are

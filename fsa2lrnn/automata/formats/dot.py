@@ -28,7 +28,6 @@ from typing import Any, get_args
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import dot_syntax
-from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.dot_syntax import Arc, DotGraph, Node
 from fsa2lrnn.automata.formats.foreign import foreign
 from fsa2lrnn.automata.formats.graph import (
@@ -40,6 +39,7 @@ from fsa2lrnn.automata.formats.graph import (
     Problems,
     State,
     is_epsilon,
+    to_machine,
 )
 from fsa2lrnn.automata.formats.json_file import label_to_json
 from fsa2lrnn.automata.language import Completion
@@ -66,7 +66,7 @@ def from_dot(
     """Return the machine of a DOT text, read as this module documents.
 
     Args:
-        completion: the treatment of missing transitions (`assemble.to_machine`).
+        completion: the treatment of missing transitions (`graph.to_machine`).
         kind: "acceptor", "moore" or "mealy", if the text is ambiguous or a slash is part of a letter or a name; with
             it, labels that look like probabilities or formulas are letters.
         separator: the separator of the letters of one label; None if a comma can be part of a letter.

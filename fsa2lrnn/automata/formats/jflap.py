@@ -19,9 +19,18 @@ from xml.sax.xmlreader import AttributesImpl
 from defusedxml.common import DefusedXmlException
 from defusedxml.sax import make_parser
 
-from fsa2lrnn.automata.formats.assemble import to_machine
-from fsa2lrnn.automata.formats.automata_lib import text_letters
-from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, Kind, LabelledGraph, Problems, State, is_epsilon
+from fsa2lrnn.automata.formats.graph import (
+    ABSENT,
+    EPSILON,
+    Edge,
+    Kind,
+    LabelledGraph,
+    Problems,
+    State,
+    is_epsilon,
+    to_machine,
+)
+from fsa2lrnn.automata.formats.python_objects import text_letters
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
@@ -113,7 +122,7 @@ def from_jflap(
 ) -> MooreMachine:
     """Return the machine of a `.jff` text, with letters in natural order.
 
-    `assemble.to_machine` numbers the states and treats missing transitions by `completion`.
+    `graph.to_machine` numbers the states and treats missing transitions by `completion`.
 
     Args:
         completion: the treatment of missing transitions.

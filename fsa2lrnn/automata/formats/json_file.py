@@ -79,7 +79,7 @@ def from_json(text: str, origin: str = "the JSON text") -> MooreMachine:
     return from_value(value, origin)
 
 
-def from_value(value: Any, origin: str = "the JSON value") -> MooreMachine:
+def from_value(value: object, origin: str = "the JSON value") -> MooreMachine:
     """Return the machine of a JSON object, the inverse of `to_value`; raise as `from_json` does."""
     if not isinstance(value, dict) or cast("dict[str, Any]", value).get("format") != FORMAT:
         raise UnsupportedFormat(

@@ -17,8 +17,7 @@ import re
 from collections.abc import Iterable
 from itertools import product
 
-from fsa2lrnn.automata.formats.assemble import to_machine
-from fsa2lrnn.automata.formats.graph import Edge, LabelledGraph, Problems, State
+from fsa2lrnn.automata.formats.graph import Edge, LabelledGraph, Problems, State, to_machine
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, shortened
@@ -34,7 +33,7 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
     """Return the Moore machine of a KISS2 text.
 
     Args:
-        completion: the treatment of missing transitions (`assemble.to_machine`); by default an error.
+        completion: the treatment of missing transitions (`graph.to_machine`); by default an error.
         origin: the name of the file, for messages.
 
     Raises:

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import re
 
-from fsa2lrnn.automata.formats.assemble import to_machine
-from fsa2lrnn.automata.formats.automata_lib import text_letters
 from fsa2lrnn.automata.formats.foreign import foreign
 from fsa2lrnn.automata.formats.graph import (
     ABSENT,
@@ -27,7 +25,9 @@ from fsa2lrnn.automata.formats.graph import (
     State,
     in_natural_order,
     is_epsilon,
+    to_machine,
 )
+from fsa2lrnn.automata.formats.python_objects import text_letters
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
@@ -48,7 +48,7 @@ def from_openfst(
     """Return the machine of an OpenFst text.
 
     Args:
-        completion: the treatment of missing transitions (`assemble.to_machine`).
+        completion: the treatment of missing transitions (`graph.to_machine`).
         isymbols: the text of the table of letters, one symbol with its number per line.
         osymbols: the text of the table of outputs.
         acceptor: whether the fourth field of an arc is a weight (True) or an output (False); by default a weight if

@@ -32,8 +32,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from fsa2lrnn.automata.formats.assemble import MAX_TABLE_ENTRIES, to_machine
-from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, Problems, State, in_natural_order
+from fsa2lrnn.automata.formats.graph import (
+    EPSILON,
+    MAX_TABLE_ENTRIES,
+    Edge,
+    LabelledGraph,
+    Problems,
+    State,
+    in_natural_order,
+    to_machine,
+)
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, SourceWarning

@@ -81,7 +81,7 @@ def group(spec: str, generators: str = "standard") -> MooreMachine:
     return MooreMachine(machine.delta, machine.outputs, machine.start, machine.alphabet, labels=machine.outputs)
 
 
-def _letter(label: Any) -> str:
+def _letter(label: object) -> str:
     return "|".join(map(str, cast("tuple[Any, ...]", label))) if isinstance(label, tuple) else str(label)
 
 

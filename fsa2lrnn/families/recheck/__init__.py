@@ -6,21 +6,21 @@
 This package shares no code with the search for certificates, so that a third party can read this one folder and trust
 the answer. It relies on docs/theory.md §4, T31 to T36, T54 to T56 and T58. Each file checks one kind of argument:
 
-`forced` (*impossible*)   In the family, some pairs of words (u, u') must have equal linear parts, A_u = A_u'
+`impossibilities` (*impossible*)   In the family, some pairs of words (u, u') must have equal linear parts, A_u = A_u'
     (`_must_agree`). Then x_{su} − x_{tu} = x_{su'} − x_{tu'} for all states s, t, and also after any further word. The
     certificate is a combination of such equations that adds up to x_p = x_q, for two states that a word separates.
+    Or: words that every stack of input-independent layers, or every layer of attention, confuses.
 `witnesses` (*representable*)   Functions f of the state with f(δ(q,a)) = χ(a) f(q) + v(a), one per channel, or
     vectors x_q with x_{δ(q,a)} = A x_q + v(a); together they separate all states. χ(a) is 0 or a root of unity, a
     power of ζ = exp(2πi/m); numbers are polynomials in ζ modulo the m-th cyclotomic polynomial.
 
     Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the integer keys
     k of their factors I − β k kᵀ, and the vectors of states.
-`confusions` (*impossible*)   Words that every stack of input-independent layers, or every layer of attention, confuses.
 `blocks`, `householder_factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of
     products of boundedly many Householder factors. Representable: the functions of each block, closed under letters, in
     a number field if necessary (`polynomials`). Impossible: the functions of the state modulo constants
-    (`module_algebra`) as copies of modules that are proved to be irreducible (`kinds`), and a count of all further
-    copies (`chains`).
+    (`module_algebra`) as copies of modules that are proved to be irreducible, and a count of all further copies
+    (`chains`).
 
 All certificates concern a minimal machine with all states reachable (§4), which `checked_machine` checks. Words are
 lists of [letter number, repetitions]. A certificate has the fields that are read here, and no others.
@@ -37,9 +37,8 @@ from typing import Any
 from .blocks import recheck_block
 from .certificate_fields import HEADER, WORK, RejectedCertificate, allowing, fields, require
 from .checked_machine import read_machine
-from .confusions import KINDS, check_confused
-from .forced import check_impossible, read_family
 from .householder_factors import recheck_factors
+from .impossibilities import KINDS, check_confused, check_impossible, read_family
 from .witnesses import check_representable
 
 __all__ = ["RejectedCertificate", "recheck"]

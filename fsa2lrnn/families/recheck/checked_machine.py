@@ -21,7 +21,7 @@ class CheckedMachine(NamedTuple):
         return len(self.outputs)
 
 
-def read_machine(value: Any) -> CheckedMachine:
+def read_machine(value: object) -> CheckedMachine:
     """Return a machine; raise `RejectedCertificate` unless it is complete, minimal, and has all states reachable."""
     alphabet, delta, outputs, start = fields(value, "alphabet", "delta", "outputs", "start")
     require(all(type(part) is list for part in (alphabet, delta, outputs)), "alphabet, delta, outputs are lists")
@@ -38,7 +38,7 @@ def read_machine(value: Any) -> CheckedMachine:
     return machine
 
 
-def _symbol(value: Any) -> Any:
+def _symbol(value: object) -> Any:
     """Return a letter or output of a certificate, with tagged lists as tuples and frozensets."""
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
@@ -91,7 +91,7 @@ def _blocks(machine: CheckedMachine) -> list[set[int]]:
     return blocks
 
 
-def read_states(value: Any, machine: CheckedMachine) -> tuple[int, int]:
+def read_states(value: object, machine: CheckedMachine) -> tuple[int, int]:
     p, q = as_list(value)
     require(all(type(s) is int and 0 <= s < machine.n for s in (p, q)), "a state is none of the machine's")
     return p, q

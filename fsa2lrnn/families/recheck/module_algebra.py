@@ -121,7 +121,7 @@ def applied(element: list[Any], row: list[Any], letters: list[Letter]) -> list[A
     return total
 
 
-def read_element(value: Any, machine: CheckedMachine) -> list[tuple[int, list[int]]]:
+def read_element(value: object, machine: CheckedMachine) -> list[tuple[int, list[int]]]:
     terms = [(c, as_list(word)) for c, word in map(as_list, as_list(value))]
     letters = range(len(machine.delta))
     is_element = all(type(c) is int and all(type(a) is int and a in letters for a in word) for c, word in terms)

@@ -32,7 +32,7 @@ def modulo(total: list[Any], products: list[tuple[list[Any], list[Any]]], h: lis
     return total[:k]
 
 
-def check_irreducible(polynomial: list[int], reason: Any) -> None:
+def check_irreducible(polynomial: list[int], reason: object) -> None:
     """Raise `RejectedCertificate` unless a monic polynomial is irreducible for a reason [kind, m].
 
     The reasons are a degree of at most 3 without integer roots, and the m-th cyclotomic polynomial.

@@ -6,7 +6,7 @@ from typing import Any
 
 from .certificate_fields import HEADER, MAX_BITS, as_list, fields, integers, rationals, require, spend, steps_of
 from .checked_machine import CheckedMachine
-from .forced import MatrixHypotheses
+from .impossibilities import MatrixHypotheses
 from .polynomials import MAX_ORDER, prime_factors
 
 LIQUID = ("liquid-s4-diagonal", "liquid-s4")
@@ -25,7 +25,7 @@ def check_representable(certificate: dict[str, Any], machine: CheckedMachine, fo
     return sum(1 if channel["order"] <= 2 else 2 for channel in channels)
 
 
-def _check_channel(channel: Any, machine: CheckedMachine, form: MatrixHypotheses) -> list[tuple[Any, ...]]:
+def _check_channel(channel: object, machine: CheckedMachine, form: MatrixHypotheses) -> list[tuple[Any, ...]]:
     """Check f(δ_a(q)) = χ(a) f(q) + v(a) for a scalar channel, exactly in ℚ(ζ); return the value of each state.
 
     Numbers are coefficients of powers of ζ; a multiplier ζ^k shifts their exponents, None is 0.

@@ -350,3 +350,9 @@ def is_scalar_channel(mask: Tensor) -> Tensor:
 def is_one_hot(vectors: Tensor) -> Tensor:
     """Return whether each vector along the last axis is one-hot: (…, b) -> (…)."""
     return ((vectors == 1).sum(-1) == 1) & ((vectors != 0).sum(-1) == 1)
+
+
+def check_temperature(temperature: float) -> None:
+    """Raise `UnsupportedFormat` unless the temperature is a finite number above 0."""
+    if type(temperature) not in (int, float) or not 0 < temperature < float("inf"):
+        raise UnsupportedFormat(f"temperature = {temperature!r}: a softmax needs a finite one above 0")

@@ -245,7 +245,7 @@ class ChannelLayer(Layer):
         return nn.Linear(width, n_outputs)
 
     @staticmethod
-    def start(config: Any) -> Start:
+    def start(config: object) -> Start:
         """Return the initial poles, B and P of a new layer: complex (n,) each."""
         raise NotImplementedError
 
@@ -343,7 +343,7 @@ def check_stream(width_in: int, width: int, name: str) -> None:
         )
 
 
-def pairs(x: Any, copies: int) -> Tensor:
+def pairs(x: object, copies: int) -> Tensor:
     """Return `copies` copies of a complex array (n,), as pairs of a real and an imaginary part: (copies, n, 2)."""
     return torch.view_as_real(torch.from_numpy(x)).float().repeat(copies, 1, 1)
 

@@ -24,9 +24,17 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.nn.gate import check_kind, new_gate
-from fsa2lrnn.nn.layers.base import LayerConfig, Shape, check_positive, check_width, exchanges_closed, is_signed
+from fsa2lrnn.nn.layers.base import (
+    LayerConfig,
+    Shape,
+    check_positive,
+    check_temperature,
+    check_width,
+    exchanges_closed,
+    is_signed,
+)
 from fsa2lrnn.nn.layers.block import AffineLayer
-from fsa2lrnn.nn.normalise import TEMPERATURE, check_temperature, one_hot_rows, straight_through
+from fsa2lrnn.nn.normalise import TEMPERATURE, one_hot_rows, straight_through
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 
 

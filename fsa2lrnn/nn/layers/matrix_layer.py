@@ -407,12 +407,12 @@ def unit(x: Tensor) -> Tensor:
     return x * (x.square().sum(-1, keepdim=True) + rounding.UNIT_EPS).rsqrt()
 
 
-def normed(x: Tensor, weight: Tensor, eps: float = NORM_EPS) -> Tensor:
-    """Return x / √(mean(x²) + eps) · weight along the last axis (RMSNorm): x (…, d), weight (d,) -> (…, d)."""
-    return x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * weight
+def normed(x: Tensor, weight: Tensor) -> Tensor:
+    """Return x / √(mean(x²) + NORM_EPS) · weight along the last axis (RMSNorm): x (…, d), weight (d,) -> (…, d)."""
+    return x * (x.square().mean(-1, keepdim=True) + NORM_EPS).rsqrt() * weight
 
 
-def drawn_steps(n: int, shortest: float = 0.001, longest: float = 0.1) -> Tensor:
-    """Return biases whose softplus is log-uniform between the given step sizes: (n,)."""
-    dt = torch.exp(torch.rand(n) * (math.log(longest) - math.log(shortest)) + math.log(shortest)).clamp(min=1e-4)
+def drawn_steps(n: int) -> Tensor:
+    """Return biases whose softplus is log-uniform between the step sizes 0.001 and 0.1: (n,)."""
+    dt = torch.exp(torch.rand(n) * (math.log(0.1) - math.log(0.001)) + math.log(0.001)).clamp(min=1e-4)
     return dt + torch.log(-torch.expm1(-dt))

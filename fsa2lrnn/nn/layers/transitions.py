@@ -11,7 +11,7 @@ rounds and serves all other cases: states, GPUs, where each operation costs a la
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from numba import njit
 from torch import Tensor
 from torch.autograd import Function
 
-from fsa2lrnn.nn.compiled import at_once, cuts, thread_count, typed_once_differentiable
+from fsa2lrnn.nn.compiled import Context, at_once, cuts, thread_count, typed_once_differentiable
 
 DISCRETISATIONS = ("zoh", "bilinear")
 
@@ -143,7 +143,7 @@ def recur(transition: Transition, B: Tensor, C: Tensor, u: Tensor, state: Tensor
 
 class _Recur(Function):
     @staticmethod
-    def forward(ctx: Any, k: Tensor, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Context, k: Tensor, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         k, u, state = (x.contiguous() for x in (k, u, state))
         y, last = torch.empty_like(u), torch.empty_like(state)
         n_threads = thread_count(_COST * max(y.numel(), last.numel()))
@@ -154,7 +154,7 @@ class _Recur(Function):
 
     @staticmethod
     @typed_once_differentiable
-    def backward(ctx: Any, dy: Tensor, dlast: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Context, dy: Tensor, dlast: Tensor) -> tuple[Tensor, ...]:
         k, u, state = ctx.saved_tensors
         # The groups of words depend on the shapes alone, so that the sums do not depend on the number of threads.
         shares = cuts(len(u), _SHARES)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from torch.nn.functional import pad
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.compiled import (
     DTYPES,
+    Context,
     Kernel,
     Part,
     at_once,
@@ -308,7 +309,7 @@ def check_fused(A: Tensor, v: Tensor, x0: Tensor) -> None:
 
 class _FusedScan(Function):
     @staticmethod
-    def forward(ctx: Any, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+    def forward(ctx: Context, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
         A, x = A.contiguous(), torch.cat([x0.unsqueeze(1), v], dim=1)
         share(kernels(A.shape[-1]).forward, (A, x), _parts(x))
         ctx.save_for_backward(A, x)
@@ -316,7 +317,7 @@ class _FusedScan(Function):
 
     @staticmethod
     @typed_once_differentiable
-    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, dx: Tensor) -> tuple[Tensor | None, ...]:
         A, x = ctx.saved_tensors
         g, dA = _before(dx), torch.empty_like(A)
         share(kernels(A.shape[-1]).backward, (A, x, g, dA), _parts(x))
@@ -325,7 +326,7 @@ class _FusedScan(Function):
 
 class _FusedTokenScan(Function):
     @staticmethod
-    def forward(ctx: Any, tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+    def forward(ctx: Context, tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
         tokens, A, v = tokens.contiguous(), A.contiguous(), v.contiguous()
         x = x0.new_empty(len(x0), tokens.shape[1] + 1, *x0.shape[1:])
         x[:, 0] = x0
@@ -335,7 +336,7 @@ class _FusedTokenScan(Function):
 
     @staticmethod
     @typed_once_differentiable
-    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, dx: Tensor) -> tuple[Tensor | None, ...]:
         tokens, A, x = ctx.saved_tensors
         batch, _, heads, b = x.shape
         # The order of each sum depends on the shapes alone, not on the number of threads.

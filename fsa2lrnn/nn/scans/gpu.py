@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn.compiled import typed_once_differentiable
+from fsa2lrnn.nn.compiled import Context, typed_once_differentiable
 from fsa2lrnn.optional import is_installed, missing
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -138,14 +138,14 @@ class _GpuScan(Function):
         return _forward(tokens, A.contiguous(), v.contiguous(), x0.contiguous())
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor | None, Tensor, Tensor, Tensor], output: Tensor) -> None:
+    def setup_context(ctx: Context, inputs: tuple[Tensor | None, Tensor, Tensor, Tensor], output: Tensor) -> None:
         tokens, A, v, x0 = inputs
         ctx.save_for_backward(tokens, A, x0, output)
         ctx.dtypes = [t.dtype for t in (A, v, x0)]
 
     @staticmethod
     @typed_once_differentiable
-    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, dx: Tensor) -> tuple[Tensor | None, ...]:
         tokens, *others = ctx.saved_tensors
         A, x0, x = (t.contiguous() for t in others)
         _, *needed = ctx.needs_input_grad
@@ -239,7 +239,7 @@ def _collected(tokens: Tensor, g: Tensor, x0: Tensor, x: Tensor, n_rows: int) ->
     return dA.sum(0), dv.sum(0)
 
 
-def _launch(name: str, shape: _Shape, columns: int, *arguments: Any, **constants: Any) -> None:
+def _launch(name: str, shape: _Shape, columns: int, *arguments: object, **constants: object) -> None:
     """Launch the kernel `name` on a grid of batch·heads × `columns` programs."""
     P = _power_of_two(shape.b)
     entries = P**3 if name == "compose" else P**2  # that a program works on at once

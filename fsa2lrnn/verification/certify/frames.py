@@ -21,11 +21,9 @@ from typing import Any, cast
 import networkx as nx
 import numpy as np
 
+from fsa2lrnn.checker.claims import CountedAutomaton, Nodes, Tables, Tube, nodes
 from fsa2lrnn.checker.margins import ScaledReadout
-from fsa2lrnn.checker.nodes import CountedAutomaton, Nodes, nodes
 from fsa2lrnn.checker.rounding import NORM_EPS
-from fsa2lrnn.checker.sets import Tube
-from fsa2lrnn.checker.tables import Tables
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.optional import require
 

@@ -10,19 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fsa2lrnn.checker.claims import CountedAutomaton, Sets, Tables, Tail, Tube, nodes
 from fsa2lrnn.checker.errors import InvalidCertificate
-from fsa2lrnn.checker.intervals import EPS
-from fsa2lrnn.checker.nodes import CountedAutomaton, nodes
 from fsa2lrnn.checker.proof import LONGEST_START, MOST_NUMBERS, NUMBERS_PER_WORD
 from fsa2lrnn.checker.replay import TubeReplay, grown
-from fsa2lrnn.checker.rounding import LARGEST, Slack
-from fsa2lrnn.checker.sets import Sets, Tail, Tube
+from fsa2lrnn.checker.rounding import EPS, LARGEST, Slack
 from fsa2lrnn.checker.steps import Steps
-from fsa2lrnn.checker.tables import Tables
-from fsa2lrnn.deadline import NEVER, Deadline, limited
+from fsa2lrnn.deadline import NEVER, Deadline, WorkBudget, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.verification.certify.frames import Frames, components, fans, gradients
-from fsa2lrnn.verification.certify.work_budget import WorkBudget
 
 _SETTLING = 96  # letters after which the contracting part has decayed
 _PERIOD = 16  # letters between two attempts

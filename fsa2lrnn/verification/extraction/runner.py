@@ -11,12 +11,13 @@ from torch import Tensor
 from fsa2lrnn.automata.counting import UNCOUNTED, Positions
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.nn.arithmetic import check_causal
 from fsa2lrnn.nn.layer_checks import check_layers
 from fsa2lrnn.nn.model import LayerState
 from fsa2lrnn.nn.network import Network
 from fsa2lrnn.nn.scans import scan_tokens
 from fsa2lrnn.nn.switched import SwitchedAffine, switched
+from fsa2lrnn.verification.extraction.breadth_first import to_bytes
+from fsa2lrnn.verification.modelled import check_causal
 
 States = tuple[Tensor, ...]  # each (N, …): the recurrent state of a model after N words
 
@@ -105,14 +106,6 @@ def pick(states: States, index: Tensor | np.ndarray | slice) -> States:
     if isinstance(index, np.ndarray):
         index = torch.from_numpy(index).to(states[0].device)
     return tuple(part[index] for part in states)
-
-
-def to_bytes(states: States) -> np.ndarray:
-    """Return the bytes of each state's numbers as one row: uint8 (N, D)."""
-    parts = [part.detach().cpu() for part in states]
-    # A clone: an expanded tensor of one row reports that it is contiguous, but cannot be viewed as bytes.
-    rows = [part.reshape(len(part), -1).clone(memory_format=torch.contiguous_format) for part in parts]
-    return np.concatenate([row.view(torch.uint8).numpy() for row in rows], axis=1)
 
 
 def join(parts: list[States]) -> States:

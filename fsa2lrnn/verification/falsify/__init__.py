@@ -23,8 +23,7 @@ from fsa2lrnn.verdicts import Refuted, SearchRecord, Undecided
 from fsa2lrnn.verification.extraction.runner import pick
 from fsa2lrnn.verification.falsify.frontiers import beam, exhaustive
 from fsa2lrnn.verification.falsify.guided import guided
-from fsa2lrnn.verification.falsify.model_comparison import ModelComparison
-from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
+from fsa2lrnn.verification.falsify.model_comparison import Budget, Failure, ModelComparison, SearchOutcome
 
 __all__ = ["Budget", "falsify"]
 

@@ -14,8 +14,7 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import counted
 from fsa2lrnn.verification.extraction.breadth_first import FrontierSuccessors
 from fsa2lrnn.verification.extraction.runner import States
-from fsa2lrnn.verification.falsify.model_comparison import ModelComparison
-from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
+from fsa2lrnn.verification.falsify.model_comparison import Budget, Failure, ModelComparison, SearchOutcome
 from fsa2lrnn.verification.walk import JointWalk
 
 

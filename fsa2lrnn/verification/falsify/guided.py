@@ -20,8 +20,7 @@ import torch
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.nn.switched import SwitchedAffine
 from fsa2lrnn.verification.falsify.frontiers import Chooser, grow, width_for
-from fsa2lrnn.verification.falsify.model_comparison import ModelComparison
-from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
+from fsa2lrnn.verification.falsify.model_comparison import Budget, Failure, ModelComparison, SearchOutcome
 from fsa2lrnn.verification.specification import Specification
 
 _TANGENTS = 4

@@ -14,7 +14,7 @@ import torch
 from experiments import results_io
 from experiments.studies import canary_releases
 from fsa2lrnn.canary.driver import PATTERNS
-from fsa2lrnn.canary.faults import PARTS, Moment, compare, detection, faults, named, tokens_of
+from fsa2lrnn.canary.faults import PARTS, SINGLE, Moment, compare, detection, faults, named, tokens_of
 from fsa2lrnn.canary.machines import MIXED, LayerState, exchange, held, long_cycle, recency, words
 from fsa2lrnn.canary.report import CanaryReport, canary_of, check_elsewhere, check_model, chosen, read_record, report
 from fsa2lrnn.canary.write_model import plan_of, record
@@ -60,21 +60,19 @@ def test_detection_counts_the_words_whose_outputs_stay_right():
     """Against all histories of five letters and continuations of two, one by one."""
     canary = exchange(3)
     n = len(canary.letters)
-    for name in ("the state were zero", "the last 1 letters had not been read", "windows were shifted by one"):
+    for name in (*SINGLE, "the next 2 letters had been read before"):
         harmless = unseen = met = 0
         for word in product(range(n), repeat=5):
             past = [canary.start, *canary.run(canary.start, word)]
-            altered = named(Moment(canary, past, word), name)
-            if altered == past[-1]:
-                harmless += 1
-                continue
             for further in product(range(n), repeat=2):
-                met += 1
+                altered = named(Moment(canary, past, [*word, *further]), name)
+                harmless += altered == past[-1]
+                met += altered != past[-1]
                 pairs = zip(canary.run(past[-1], further), canary.run(altered, further), strict=True)
-                unseen += all(held(one) == held(other) for one, other in pairs)
+                unseen += altered != past[-1] and all(held(one) == held(other) for one, other in pairs)
         found = detection(canary, name, tokens=2, last=2, length=5)
-        assert found.harmless == Fraction(harmless, n**5)
-        assert found.unseen == Fraction(unseen, met)
+        assert found.harmless == Fraction(harmless, n**7)
+        assert found.unseen == Fraction(unseen, max(met, 1))
 
 
 def test_exchanges_show_a_lost_state_at_the_next_token():
@@ -263,7 +261,7 @@ def test_the_junit_report_is_xml_whatever_the_stack_says():
 
 
 @needs_transformers
-def test_the_driver_finds_the_faults_of_a_patched_stack(tracking, monkeypatch):
+def test_the_driver_finds_the_faults_of_a_patched_stack(tracking, monkeypatch, tmp_path):
     from fsa2lrnn.canary import driver
 
     canary, model = tracking
@@ -271,7 +269,8 @@ def test_the_driver_finds_the_faults_of_a_patched_stack(tracking, monkeypatch):
     assert canary_of(value) == canary
 
     def run(*names):
-        return report(canary, driver.drive(model, value["words"], False, value["padding"], list(names)), {})
+        done = driver.drive(model, value["words"], False, value["padding"], list(names))
+        return report(canary, done, {}, tmp_path)
 
     healthy = run("whole", "prefill-then-decode", "left-padding", "beams-reordered", "packed-by-positions")
     assert (healthy.exact, healthy.wrong) == (
@@ -285,6 +284,13 @@ def test_the_driver_finds_the_faults_of_a_patched_stack(tracking, monkeypatch):
     assert "the state were that of other sequence" in broken.explanations["beams-reordered"]
     assert not broken
     assert 'failures="1"' in broken.to_junit()
+    model.save_pretrained(tmp_path)
+    for script in (healthy.scripts["packed-by-positions"], broken.scripts["beams-reordered"]):
+        assert script.count("\n") <= 15
+        with pytest.raises(AssertionError):
+            exec(script, {})
+    monkeypatch.undo()
+    exec(broken.scripts["beams-reordered"], {})
 
 
 def test_patterns_are_chosen_by_name():

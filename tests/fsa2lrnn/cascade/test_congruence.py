@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.cascade import congruence, partition_kernels
 from fsa2lrnn.cascade.congruence import Lattice, canonical, closure, lattice, meet
-from fsa2lrnn.cascade.labels import index, is_identity_reset, labels
+from fsa2lrnn.cascade.layering import index, is_identity_reset, labels
 from fsa2lrnn.cascade.rows import distinct_rows, number_rows
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.cascade.congruence import lattice, meet
-from fsa2lrnn.cascade.labels import block_size, index
-from fsa2lrnn.cascade.layering import layering, thin
+from fsa2lrnn.cascade.layering import block_size, index, layering, thin
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 

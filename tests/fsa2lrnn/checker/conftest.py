@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from fsa2lrnn.checker.nodes import nodes
+from fsa2lrnn.checker.claims import nodes
 from fsa2lrnn.verification.certificate import Tube
 from fsa2lrnn.verification.specification import specification_of
 

@@ -11,15 +11,13 @@ from safetensors.numpy import save_file
 
 from fsa2lrnn import MooreMachine, compile_machine, save
 from fsa2lrnn.checker import pairs
+from fsa2lrnn.checker.claims import CountedAutomaton, Sets, Tables, Tail, Tube, nodes
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
-from fsa2lrnn.checker.files import Automaton, automaton, symbol
-from fsa2lrnn.checker.nodes import CountedAutomaton, nodes
+from fsa2lrnn.checker.files import Automaton, automaton, read_tables, symbol
 from fsa2lrnn.checker.pairs import Pairs, check_pairs, read_pairs
 from fsa2lrnn.checker.program import main, target_of
 from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import FloatFormat, Slack
-from fsa2lrnn.checker.sets import Sets, Tail, Tube
-from fsa2lrnn.checker.tables import Tables, read_tables
 from fsa2lrnn.nn.switched import as_tables
 
 ONES = np.ones(1, bool)

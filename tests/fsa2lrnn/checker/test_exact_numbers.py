@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fsa2lrnn.checker.claims import Sets, nodes
 from fsa2lrnn.checker.margins import Margins, ScaledReadout
-from fsa2lrnn.checker.nodes import nodes
+from fsa2lrnn.checker.replay import all_words, enclose
 from fsa2lrnn.checker.rounding import NORM_EPS, FloatFormat, ReadoutError, Slack, StepError
-from fsa2lrnn.checker.sets import Sets
-from fsa2lrnn.checker.short_words import all_words, enclose
 from fsa2lrnn.checker.steps import Steps
 
 from .conftest import walks

@@ -15,7 +15,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, certify, compile_machine, zoo
-from fsa2lrnn.checker.nodes import nodes
+from fsa2lrnn.checker.claims import nodes
 from fsa2lrnn.checker.proof import MOST_WORK, WORK, allowed_work, demands
 from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
@@ -24,9 +24,8 @@ from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import Readout, SwitchedAffine
 from fsa2lrnn.verification import specification_of
 from fsa2lrnn.verification import walk as joint_walk
-from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube
+from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube, plain
 from fsa2lrnn.verification.check import CertificateRefused, check
-from fsa2lrnn.verification.plain import plain
 from fsa2lrnn.verification.specification import Specification
 
 from ..verification.certify.conftest import assert_uncontradicted, model_of, perturbed

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.checker.errors import UnsupportedInput
-from fsa2lrnn.checker.intervals import LONGEST_SUM, Ball, above, inverse, norm, spectral_norm
+from fsa2lrnn.checker.rounding import LONGEST_SUM, Ball, above, inverse, norm, spectral_norm
 
 flint.ctx.prec = 200
 numbers = st.floats(-1e3, 1e3, allow_subnormal=False) | st.sampled_from([0.0, 1.0, -1 / 3, 1e-12, 3e15])

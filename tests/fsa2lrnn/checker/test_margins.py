@@ -9,17 +9,15 @@ import torch
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from fsa2lrnn.checker.claims import CountedAutomaton, nodes
 from fsa2lrnn.checker.margins import Margins, ScaledReadout
-from fsa2lrnn.checker.nodes import CountedAutomaton, nodes
-from fsa2lrnn.checker.replay import TubeReplay, grown
+from fsa2lrnn.checker.replay import TubeReplay, all_words, grown, least_margin
 from fsa2lrnn.checker.rounding import FloatFormat, Slack, StepError
-from fsa2lrnn.checker.short_words import all_words, least_margin
 from fsa2lrnn.nn.scans import scan_tokens
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification import Specification, specification_of
-from fsa2lrnn.verification.certificate import Sets
+from fsa2lrnn.verification.certificate import Sets, plain
 from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.plain import plain
 
 from .conftest import counts, outside, sampled, walks
 

@@ -21,9 +21,8 @@ from fsa2lrnn import LRNN, MooreMachine, certify, check, compile_machine, save, 
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.checker import files as files_of
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
-from fsa2lrnn.checker.files import Unpacking, read_automaton, read_certificate, symbol
+from fsa2lrnn.checker.files import Unpacking, read_automaton, read_certificate, read_tables, symbol
 from fsa2lrnn.checker.program import difference, main, proved
-from fsa2lrnn.checker.tables import read_tables
 from fsa2lrnn.nn.switched import as_tables, switched
 from tests.fsa2lrnn.checker.test_hostile import HOSTILE, paths
 

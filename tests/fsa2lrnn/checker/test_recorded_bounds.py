@@ -14,12 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fsa2lrnn.checker import intervals, margins, nodes, pairs, proof, replay, rounding, short_words, steps, tables
-from fsa2lrnn.checker.intervals import Ball
-from fsa2lrnn.checker.nodes import CountedAutomaton
-from fsa2lrnn.checker.rounding import FloatFormat, ReadoutError, Slack, StepError
-from fsa2lrnn.checker.sets import Tail, Tube
-from fsa2lrnn.checker.tables import Tables
+from fsa2lrnn.checker import margins, pairs, proof, replay, rounding, steps
+from fsa2lrnn.checker.claims import CountedAutomaton, Tables, Tail, Tube
+from fsa2lrnn.checker.rounding import Ball, FloatFormat, ReadoutError, Slack, StepError
 
 RECORD = Path(__file__).with_name("recorded_bounds.json")
 COARSE, EPSILON = 2.0**-12, 2.0**-4
@@ -40,7 +37,7 @@ def coarse(monkeypatch):
 
 
 def set_coarse(put):
-    for module in (intervals, margins, steps, short_words, replay):
+    for module in (rounding, margins, steps, replay):
         put(module, "EPS", COARSE)
     for module in (margins, rounding):
         put(module, "NORM_EPS", EPSILON)
@@ -77,10 +74,10 @@ def rounding_errors(rng):
 def balls(rng):
     """Arithmetic of balls, norms and inverses."""
     X, Y = (Ball(rng.normal(size=(2, 3, 3)), np.abs(rng.normal(size=(2, 3, 3))) / 9) for _ in range(2))
-    for Z in (X + Y, X - Y, X * Y, X @ Y, X.mT, X[1:], intervals.inverse(np.eye(3) + X.mid / 9)):
+    for Z in (X + Y, X - Y, X * Y, X @ Y, X.mT, X[1:], rounding.inverse(np.eye(3) + X.mid / 9)):
         yield "ball", [Z.mid, Z.rad, Z.size, *Z.bounds()]
     wide, empty = Ball(X.mid[:, :, :2], X.rad[:, :, :2]), Ball.exact(np.zeros((2, 3, 0)))
-    yield "norms", [intervals.norm(X.size), intervals.norm(X.size, 1), *map(intervals.spectral_norm, (X, wide, empty))]
+    yield "norms", [rounding.norm(X.size), rounding.norm(X.size, 1), *map(rounding.spectral_norm, (X, wide, empty))]
 
 
 def walk(rng, chosen):
@@ -89,7 +86,7 @@ def walk(rng, chosen):
     A, v, x0 = rng.normal(size=(2, H, b, b)) / 2, rng.normal(size=(2, H, b)) / 2, rng.normal(size=(H, b)) / 2
     weights = {"A": A, "v": v, "x0": x0, **read_out(rng, H * b, 5, has_norm)}
     kind = FloatFormat(2.0**-22 if has_norm else 2.0**-10, 2.0**-50, 2.0**60)
-    found = nodes.nodes(TARGET, memory, frame_memory)
+    found = replay.nodes(TARGET, memory, frame_memory)
     F, J = len(found.state), found.older
     fan = np.zeros((2, 4, H, b))
     fan[:, :2, 0, :2], fan[:, 2:, 0, :2] = np.eye(2), rng.normal(size=(2, 2, 2))
@@ -103,11 +100,11 @@ def walk(rng, chosen):
     basis = np.eye(b) + rng.normal(size=(F, H, b, b)) / 5
     tube = Tube(memory, frame_memory, memory + 1, basis, slow, np.array([0, 1, 0, 1, 0]), directions)
     error, readout = StepError(A, v, Slack(1e-3, 2e-3), kind), margins.ScaledReadout(weights, kind)
-    for words in islice(short_words.all_words(A, v, x0, TARGET, error, memory), memory + 3):
+    for words in islice(replay.all_words(A, v, x0, TARGET, error, memory), memory + 3):
         yield "words", [words.state, words.letters, words.x.mid, words.x.rad]
-        yield "margin of words", [short_words.least_margin(words, readout, TARGET)]
+        yield "margin of words", [replay.least_margin(words, readout, TARGET)]
     walked = steps.Steps(found, tube, A, v, error)
-    sets = short_words.enclose(words, memory + 2, found, tube, walked.directions)
+    sets = replay.enclose(words, memory + 2, found, tube, walked.directions)
     some = np.flatnonzero(TARGET.answerable[found.state])
     at = basis[some], slow[some], walked.directions[some], TARGET.expected[found.state[some]]
     margin = margins.Margins(readout, *at)
@@ -149,7 +146,7 @@ def constants(_rng):
         "constants",
         [
             value
-            for module in (intervals, margins, nodes, pairs, proof, replay, rounding, short_words, steps, tables)
+            for module in (margins, pairs, proof, replay, rounding, steps)
             for name, value in sorted(vars(module).items())
             if name.isupper() and isinstance(value, (int, float)) and name not in ("EPS", "NORM_EPS")
         ],

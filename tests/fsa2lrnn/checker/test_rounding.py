@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from fsa2lrnn.checker.claims import Sets
 from fsa2lrnn.checker.errors import UnsupportedInput
-from fsa2lrnn.checker.intervals import Ball
-from fsa2lrnn.checker.rounding import FloatFormat, ReadoutError, Slack, StepError
-from fsa2lrnn.checker.sets import Sets
+from fsa2lrnn.checker.rounding import Ball, FloatFormat, ReadoutError, Slack, StepError
 from fsa2lrnn.checker.steps import LetterBounds, groups
 from fsa2lrnn.nn.affine import EPS, Readout, SwitchedAffine
-from fsa2lrnn.verification.plain import plain
+from fsa2lrnn.verification.certificate import plain
 
 KIND = FloatFormat(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
 

@@ -14,7 +14,7 @@ from fsa2lrnn.cascade.cascade import Cascade, Component
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
 from fsa2lrnn.compile.gated_cascade import cells_of_cascade, stack_recurrence
 from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables
-from fsa2lrnn.compile.onehot import dense_bytes, visible_factors
+from fsa2lrnn.compile.recurrence import dense_bytes, visible_factors
 from fsa2lrnn.compile.stack import GatedStack
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.testing.strategies import machines, permutation_machines

@@ -134,7 +134,7 @@ TASKS = {
     **dict.fromkeys(SIBLINGS, ("flip_flop", "ab_star", "cascade")),
 }
 LONG = {
-    **TASKS, "qwen3.5": [], **dict.fromkeys(SIBLINGS, ["cascade"]),
+    **TASKS, "qwen3.5": [], **dict.fromkeys(SIBLINGS, ("cascade",)),
     "olmo-hybrid": ["group(S3, transpositions)", "group(S4, transpositions)", "group(S5, transpositions)"],
 }  # fmt: skip
 
@@ -176,7 +176,7 @@ def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, 
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("layer", SIBLINGS)
-def test_siblings_with_experts_and_attention_between_layers(agrees, tmp_path, layer, dtype):
+def test_siblings_with_experts_and_attention_between_layers(agrees, layer, dtype):
     """Plans in the shape of canaries: experts where the model has them, heads of 16, attention after two stages."""
     plan = construct(MACHINES["cascade"], has_reflections=False)
     model = target(layer).build(replace(plan, shape=Shape(16, 1, 2, 4)), getattr(torch, dtype))

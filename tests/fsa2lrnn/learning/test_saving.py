@@ -26,7 +26,7 @@ from fsa2lrnn.learning.saving import (
     RunRequest,
     write_learned,
 )
-from fsa2lrnn.nn.tensor_file import open_tensors, write_tensors
+from fsa2lrnn.nn.checkpoint import open_tensors, write_tensors
 
 
 def run_of(recipe):

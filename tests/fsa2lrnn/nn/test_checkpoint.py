@@ -14,9 +14,8 @@ from torch import nn
 
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, load, save, zoo
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.nn.checkpoint import FORM
-from fsa2lrnn.nn.layers import LAYERS
-from fsa2lrnn.nn.tensor_file import (
+from fsa2lrnn.nn.checkpoint import (
+    FORM,
     FileFormat,
     check_shapes,
     on_meta_device,
@@ -24,6 +23,7 @@ from fsa2lrnn.nn.tensor_file import (
     state_shapes,
     write_tensors,
 )
+from fsa2lrnn.nn.layers import LAYERS
 from fsa2lrnn.training.settings import Settings
 
 TENSOR_FORM = FileFormat("a-format", 3)

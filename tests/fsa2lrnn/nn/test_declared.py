@@ -7,13 +7,13 @@ import torch
 from fsa2lrnn import Budget, MooreMachine, Refuted, certify, check, falsify, prove_equivalent, repair, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import LRNN, LRNNConfig, layers
-from fsa2lrnn.nn.arithmetic import check_causal, check_provable
 from fsa2lrnn.nn.layers.diagonal import LRUConfig, S5Config
 from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config
 from fsa2lrnn.nn.layers.rwkv import RWKV4Config
 from fsa2lrnn.nn.layers.s4 import S4Config, S4DConfig
 from fsa2lrnn.nn.layers.vanilla import VanillaConfig
 from fsa2lrnn.verification.extraction import extract, extract_learned
+from fsa2lrnn.verification.modelled import check_causal, check_provable
 
 PARITY = zoo.parity()
 BLOCK = layers.BlockLayerConfig((2, 2), 4, 4)

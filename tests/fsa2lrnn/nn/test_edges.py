@@ -6,8 +6,8 @@ import torch
 
 from fsa2lrnn import MooreMachine, Proved, compile_machine, prove_equivalent
 from fsa2lrnn.checker.rounding import FloatFormat
-from fsa2lrnn.compile import compile_recurrence
-from fsa2lrnn.compile.relu_gate import ReluGate
+from fsa2lrnn.compile.integer_tables import ReluGate
+from fsa2lrnn.compile.recurrence import compile_recurrence
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.errors import InvalidMachine, NotExact, UnsupportedFormat
 from fsa2lrnn.families.recheck.polynomials import _cyclotomic
@@ -15,7 +15,7 @@ from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, check_layers
 from fsa2lrnn.nn.layers import Shape, layer_named
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, floor_of
 from fsa2lrnn.verdicts import EVERY
-from fsa2lrnn.verification.exactness import RoundingWatch
+from fsa2lrnn.verification.walk import RoundingWatch
 
 from .broken_layers import Toy, broken
 from .test_layer_checks import model_of

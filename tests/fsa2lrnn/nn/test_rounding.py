@@ -12,12 +12,12 @@ import torch
 from fsa2lrnn import certify, check, compile_machine, extract, prove_equivalent, zoo
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn.arithmetic import reductions
 from fsa2lrnn.nn.gate import Gate, look_up
 from fsa2lrnn.nn.normalise import normalise
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, moments_fit
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.nn.zonotopes import Zonotopes
+from fsa2lrnn.verification.modelled import reductions
 
 CPU = torch.device("cpu")
 PARITY = zoo.parity()
@@ -73,7 +73,7 @@ def flushing():
 def test_a_thread_that_still_takes_small_numbers_for_zero_is_seen():
     """Threads keep the setting that they began with, whatever the main thread is set to later."""
     code = (
-        "import torch; from fsa2lrnn.nn.arithmetic import reductions; torch.set_num_threads(2); "
+        "import torch; from fsa2lrnn.verification.modelled import reductions; torch.set_num_threads(2); "
         "torch.set_flush_denormal(True); torch.ones(1 << 18) / 2; torch.set_flush_denormal(False); "
         "small = torch.full((1 << 18,), torch.finfo(torch.float32).tiny) / 2; "
         "print(bool(small[0] > 0), bool((small > 0).all()), len(reductions(torch.device('cpu'))))"

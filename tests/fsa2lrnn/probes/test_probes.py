@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import fsa2lrnn
-from fsa2lrnn.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, bounds, reference
+from fsa2lrnn.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, cases, reference
 from fsa2lrnn.probes.audit import significant_bits, unit
 from fsa2lrnn.probes.calls import Caller
 from fsa2lrnn.probes.cases import GRADIENT_SIZES, SIZES, expected, long_word, proved, with_gradients, word
@@ -394,14 +394,14 @@ def test_a_kernel_for_a_range_of_gates_is_probed_within_it():
 def test_decays_within_the_triangular_inverse_show(form):
     """Overlapping keys on either side of a gate: K D Kᵀ is not 0, and a decay of 1 % more is outside of the bound."""
     operator = OPERATORS["kda"]
-    case = bounds.gate_case(operator, 0)
+    case = cases.gate_case(operator, 0)
     k = case.inputs["k"][0, :, 0]
     assert int(((k @ k.T).tril(-1) != 0).sum()) >= 6
     result = Caller(operator, reference("kda", form, 16)).run(case, torch.float32)
-    assert bounds.outside(operator, case, result, torch.float32) is None
+    assert cases.outside_bound(operator, case, result, torch.float32) is None
     stronger = replace(case, inputs={**case.inputs, "g": case.inputs["g"] * 1.01})
     result = Caller(operator, reference("kda", form, 16)).run(stronger, torch.float32)
-    assert "expected" in bounds.outside(operator, case, result, torch.float32)
+    assert "expected" in cases.outside_bound(operator, case, result, torch.float32)
 
 
 SCRIPT = """

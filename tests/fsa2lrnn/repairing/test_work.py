@@ -8,8 +8,7 @@ from fsa2lrnn import MooreMachine, Proved, compile_machine, prove_equivalent, zo
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.switched import Readout, switched
-from fsa2lrnn.repairing import repair
-from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
+from fsa2lrnn.repairing import evaluate_repair, long_accuracy, repair
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import count
 

@@ -13,8 +13,8 @@ import torch
 
 from fsa2lrnn import files
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.nn import LRNN, load, save, tensor_file
-from fsa2lrnn.nn.tensor_file import write_tensors
+from fsa2lrnn.nn import LRNN, checkpoint, load, save
+from fsa2lrnn.nn.checkpoint import write_tensors
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training import train as training
 from fsa2lrnn.training.run_folder import (
@@ -181,7 +181,7 @@ def test_a_full_disk_is_named_and_costs_no_step_that_was_saved(
             raise OSError(28, "No space left on device", str(path))
         write(path, content)
 
-    for module in (run_folder, tensor_file):
+    for module in (run_folder, checkpoint):
         monkeypatch.setattr(module, "write_atomically", full)
     with pytest.raises(OSError, match=f"No space left on device: .*{name}"):
         train(TINY, tmp_path)

@@ -10,8 +10,8 @@ import torch
 
 from fsa2lrnn import LRNN, MooreMachine, certify, check, compile_machine, load, prove_equivalent, save, zoo
 from fsa2lrnn.cli.evidence import verdict_text
-from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.lower import lower
+from fsa2lrnn.compile.recurrence import compile_recurrence
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.verdicts import EVERY, LETTERS, Proved, Scope
 from fsa2lrnn.verification import model_digest

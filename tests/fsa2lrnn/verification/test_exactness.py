@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import Proved, certify, extract, prove_equivalent, zoo
 from fsa2lrnn.checker.rounding import Slack
+from fsa2lrnn.compile.integer_tables import ReluGate
 from fsa2lrnn.compile.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
-from fsa2lrnn.compile.relu_gate import ReluGate
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
@@ -21,9 +21,9 @@ from fsa2lrnn.nn.gate import Gate as GateModule
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.switched import as_tables, switched
 from fsa2lrnn.verdicts import EVERY
+from fsa2lrnn.verification.certificate import slack_of
 from fsa2lrnn.verification.check import CertificateRefused, check
-from fsa2lrnn.verification.exactness import RoundingWatch, has_one_largest
-from fsa2lrnn.verification.plain import slack_of
+from fsa2lrnn.verification.walk import RoundingWatch, has_one_largest
 from verify.soundness.models import Drawn, model
 
 CHANNEL_MAPS = [(1, 0), (-1, 1), (0, 0), (0, 1)]  # x, 1 − x, 0, 1

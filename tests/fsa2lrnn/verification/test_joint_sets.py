@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, certify, check, compile_machine, falsify, zoo
+from fsa2lrnn.deadline import WorkBudget
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.nn.layers.block import BlockLayer
@@ -16,8 +17,7 @@ from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.certificate import Certificate
-from fsa2lrnn.verification.certify.partition import _partition, best
-from fsa2lrnn.verification.certify.work_budget import WorkBudget
+from fsa2lrnn.verification.certify import _partition, best_partition
 from fsa2lrnn.verification.check import SCANS, CertificateRefused
 from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.joint_sets import JointSets, refined
@@ -63,7 +63,7 @@ def test_margins_are_below_those_of_every_word(dtype, seed):
     machine = zoo.from_task(("group(D4)", "subtraction(3)", "mod_arith(2)")[seed])
     model = disturbed(machine, 0.004, dtype, seed)
     goal = specification_of(model, machine, "lacked")
-    found = best(model, goal, WorkBudget(2e8))
+    found = best_partition(model, goal, WorkBudget(2e8))
     assert found.margins
     words = torch.cartesian_prod(*[torch.arange(len(model.alphabet))] * min(5, len(found.margins)))
     states, dead = goal.path(words.numpy()), ~goal.live.any(0)
@@ -220,7 +220,7 @@ def test_models_that_are_not_bounded_are_left_to_enumeration():
     goal = specification_of(model, machine)
     assert certify(model, machine).method == "enumeration"
     with pytest.raises(UnsupportedFormat, match="a layer's own"):
-        best(model, goal, WorkBudget(1e8))
+        best_partition(model, goal, WorkBudget(1e8))
     with pytest.raises(UnsupportedFormat, match="a layer's own"):
         JointSets(model, goal, np.array(goal.delta))
     model = disturbed(D4, 0.001)

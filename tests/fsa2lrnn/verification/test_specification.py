@@ -17,6 +17,8 @@ from fsa2lrnn import LRNN, MooreMachine, compile_machine, repair, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.checker.errors import UnsupportedInput
 from fsa2lrnn.checker.files import SPARE, Unpacking
+from fsa2lrnn.checker.pairs import _lowest_bit as lowest_bit
+from fsa2lrnn.checker.pairs import steps_exactly
 from fsa2lrnn.errors import InvalidMachine, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn.affine import Readout, SwitchedAffine
 from fsa2lrnn.nn.rounded_numbers import FloatFormat
@@ -24,15 +26,13 @@ from fsa2lrnn.testing import strategies
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verdicts import EVERY, LETTERS
 from fsa2lrnn.verification import Accepted, Proved, Refuted, Scope, Undecided, prove_equivalent
-from fsa2lrnn.verification.certificate import pack
+from fsa2lrnn.verification.certificate import checked, pack, plain
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.coverage import of_certificate
-from fsa2lrnn.verification.equivalence import is_right_in_every_order, lowest_bit, steps_exactly
+from fsa2lrnn.verification.equivalence import PairsTable, is_right_in_every_order
 from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.falsify import Budget, falsify
-from fsa2lrnn.verification.pairs_table import PairsTable
-from fsa2lrnn.verification.plain import checked, plain
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.walk import JointWalk
 from verify.soundness.models import Drawn, model

@@ -20,7 +20,7 @@ from fsa2lrnn.export import folder as exported
 from fsa2lrnn.export.eigenvalues import eigenvalues
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load
 from fsa2lrnn.nn import checkpoint as models
-from fsa2lrnn.nn.tensor_file import _in_order, digest
+from fsa2lrnn.nn.checkpoint import _in_order, digest
 from tests.fsa2lrnn.export.test_eigenvalues import SIZES
 from tests.fuzz.base import Hostile, Reader, of_json
 from tests.fuzz.mutate import HOSTILE, encoded, in_bytes, in_json, json_text

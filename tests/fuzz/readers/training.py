@@ -19,7 +19,7 @@ from fsa2lrnn.learning.learning_run import LearningRun
 from fsa2lrnn.learning.recipe import Recipe
 from fsa2lrnn.learning.saving import RunFolder, RunRequest
 from fsa2lrnn.learning.word_files import read_words
-from fsa2lrnn.nn.tensor_file import open_tensors
+from fsa2lrnn.nn.checkpoint import open_tensors
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.grid import Sweep, read_sweep
 from fsa2lrnn.training.settings import Settings

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import equivalent, trim
-from fsa2lrnn.automata.formats import assemble
-from fsa2lrnn.automata.formats.assemble import to_machine
-from fsa2lrnn.automata.formats.automata_lib import from_automata, to_automata
-from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, State
-from fsa2lrnn.automata.formats.networkx_graph import from_networkx, to_networkx
+from fsa2lrnn.automata.formats import graph as graphs
+from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, State, to_machine
+from fsa2lrnn.automata.formats.python_objects import from_automata, from_networkx, to_automata, to_networkx
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines
 
@@ -163,10 +161,10 @@ def test_growth_ends_with_a_message(monkeypatch):
     assert to_machine(graph).n_states == 4096
     for limit in ("MAX_SUBSETS", "MAX_SUBSET_MEMBERS"):
         with monkeypatch.context() as patch:
-            patch.setattr(assemble, limit, 1000)
+            patch.setattr(graphs, limit, 1000)
             with pytest.raises(BudgetExceeded, match=r"beyond .* states .*: simplify the automaton"):
                 to_machine(graph)
-    monkeypatch.setattr(assemble, "MAX_TABLE_ENTRIES", 20)
+    monkeypatch.setattr(graphs, "MAX_TABLE_ENTRIES", 20)
     with pytest.raises(BudgetExceeded, match="the deterministic machine is beyond 35 states"):  # 25 edges, 2 letters
         to_machine(graph)
     ring = tuple(Edge(q, q, (q + 1) % 40) for q in range(40))

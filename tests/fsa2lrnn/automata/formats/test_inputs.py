@@ -10,8 +10,8 @@ from fsa2lrnn import MooreMachine, equivalent
 from fsa2lrnn.automata.formats import read_source, write_file
 from fsa2lrnn.automata.formats.dot import from_dot
 from fsa2lrnn.automata.formats.jflap import from_jflap, to_jflap
-from fsa2lrnn.automata.formats.networkx_graph import from_networkx
 from fsa2lrnn.automata.formats.openfst import from_openfst
+from fsa2lrnn.automata.formats.python_objects import from_networkx
 from fsa2lrnn.cli import main
 from fsa2lrnn.errors import Fsa2LrnnError, InvalidMachine, SourceWarning, UnsupportedFormat
 

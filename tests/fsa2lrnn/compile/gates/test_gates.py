@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.compile.cover import Table, boxes
-from fsa2lrnn.compile.relu_gate import Coordinate, ReluGate, features, synthesise
+from fsa2lrnn.compile.gate_synthesis import Coordinate, Table, boxes, features, synthesise
+from fsa2lrnn.compile.integer_tables import ReluGate
 from fsa2lrnn.errors import InvalidMachine, NotExact
 
 
@@ -169,6 +169,6 @@ def test_wrong_gates_equal_keys_and_sums_that_bfloat16_rounds_are_noticed(monkey
     def crooked(W1, b1, W2, b2):
         return ReluGate(W1, b1 + 1, W2, b2)
 
-    monkeypatch.setattr("fsa2lrnn.compile.relu_gate.ReluGate", crooked)
+    monkeypatch.setattr("fsa2lrnn.compile.gate_synthesis.ReluGate", crooked)
     with pytest.raises(NotExact, match=r"gives a wrong value for key \[\d\]"):
         synthesise(np.array([[0], [1]]), np.array([[0], [1]]), [Coordinate(2)])

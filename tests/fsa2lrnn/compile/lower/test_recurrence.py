@@ -12,9 +12,9 @@ from hypothesis.extra.numpy import arrays
 
 from fsa2lrnn import LRNN, MooreMachine, Proved, compile_recurrence, extract, prove_equivalent, zoo
 from fsa2lrnn.compile.heads import heads_of
+from fsa2lrnn.compile.integer_tables import ReluGate
 from fsa2lrnn.compile.lower import DTYPES, _check_exact, compile_machine, lower
 from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
-from fsa2lrnn.compile.relu_gate import ReluGate
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn import BlockLayerConfig, LRNNConfig

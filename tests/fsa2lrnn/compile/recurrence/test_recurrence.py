@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn import Proved, Refuted, compile_recurrence, prove_equivalent
-from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables
+from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables, ReluGate
 from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence, StateReadout
-from fsa2lrnn.compile.relu_gate import ReluGate
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.errors import InvalidMachine, NotExact
 from fsa2lrnn.testing.strategies import machines, words

@@ -4,10 +4,9 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.families import RejectedCertificate, recheck, represent
-from fsa2lrnn.families.recheck.chains import _pushed
+from fsa2lrnn.families.recheck.chains import _pushed, check_kind
 from fsa2lrnn.families.recheck.checked_machine import read_machine
-from fsa2lrnn.families.recheck.forced import MatrixHypotheses, read_family
-from fsa2lrnn.families.recheck.kinds import check_kind
+from fsa2lrnn.families.recheck.impossibilities import MatrixHypotheses, read_family
 
 S3 = represent(zoo.group("S3"), "householder(1)").to_json()
 

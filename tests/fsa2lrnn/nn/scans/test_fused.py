@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.layers import block as hard
+from fsa2lrnn.nn.layers.block import hard_scan, takes
 from fsa2lrnn.nn.normalise import normalise, one_hot_rows
-from fsa2lrnn.nn.scans import one_hot as hard
 from fsa2lrnn.nn.scans import scan, scan_tokens
-from fsa2lrnn.nn.scans.one_hot import hard_scan, takes
 
 
 def inputs(batch, length, heads, b, dtype=torch.float32):

@@ -9,8 +9,8 @@ import fsa2lrnn
 from experiments.selective_fixtures import OUT
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import LRNN, LRNNConfig
-from fsa2lrnn.nn.fla import to_fla
 from fsa2lrnn.nn.layers.hard import HardSliceConfig
+from fsa2lrnn.nn.wrapped import to_fla
 
 
 def test_other_modules_are_refused_and_rounding_is_seen():

@@ -11,18 +11,17 @@ import torch
 from hypothesis import event, given, settings
 
 from fsa2lrnn import LRNN, MooreMachine, Readout, certify, check, prove_equivalent, zoo
-from fsa2lrnn.checker.nodes import nodes
+from fsa2lrnn.checker.claims import nodes
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.compile.lower import compile_machine, lower
+from fsa2lrnn.deadline import SearchCutShort, WorkBudget
 from fsa2lrnn.errors import InvalidMachine, OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn import SwitchedAffine
 from fsa2lrnn.nn.gate import look_up
 from fsa2lrnn.nn.switched import switched
-from fsa2lrnn.verification.certificate import Tube
+from fsa2lrnn.verification.certificate import Tube, plain
 from fsa2lrnn.verification.certify.frames import Frames, gradients
 from fsa2lrnn.verification.certify.tubes import TubeSearch, rounded
-from fsa2lrnn.verification.certify.work_budget import SearchCutShort, WorkBudget
-from fsa2lrnn.verification.plain import plain
 from fsa2lrnn.verification.specification import specification_of
 
 from .conftest import assert_uncontradicted, model_of, perturbed, perturbed_machines

@@ -12,9 +12,9 @@ from fsa2lrnn.compile.lower import DTYPES, compile_machine
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, Readout
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.extraction import ModelSystem, extract, extract_learned
-from fsa2lrnn.verification.extraction.runner import MaskedModel, Runner, join, pick, to_bytes
-from fsa2lrnn.verification.extraction.suffixes import classes_of
+from fsa2lrnn.verification.extraction import ModelSystem, classes_of, extract, extract_learned
+from fsa2lrnn.verification.extraction.breadth_first import to_bytes
+from fsa2lrnn.verification.extraction.runner import MaskedModel, Runner, join, pick
 from tests.fsa2lrnn.automata.test_language import blank_outputs
 from tests.fsa2lrnn.verification.falsify.test_search import drifting
 

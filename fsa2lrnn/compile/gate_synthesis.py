@@ -1,18 +1,120 @@
-"""Cover a labelled table by few boxes: two-level minimisation of a function of many-valued coordinates.
+"""Synthesise integer gates from tables: cover a labelled table by few boxes, and make each box a hidden unit.
 
-A box is a product of sets of values, one set per coordinate, and becomes one hidden unit of a gate (docs/theory.md §6).
-Two-level minimisation is NP-hard, so the best of three greedy covers is taken for each label: *merge* starts from the
-keys and joins boxes that differ in one coordinate only; *split* merges the leaves of a decision tree (Breiman et al.
-1984); *grow* enlarges boxes from single keys, also over unused combinations of values, as long as they contain no key
-of another label (Espresso, Brayton et al. 1984).
+A box is a product of sets of values of many-valued coordinates, one set per coordinate (docs/theory.md §6). Two-level
+minimisation is NP-hard, so the best of three greedy covers is taken for each label: *merge* starts from the keys and
+joins boxes that differ in one coordinate only; *split* merges the leaves of a decision tree (Breiman et al. 1984);
+*grow* enlarges boxes from single keys, also over unused combinations of values, as long as they contain no key of
+another label (Espresso, Brayton et al. 1984).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from fsa2lrnn.cascade.rows import number_rows
-from fsa2lrnn.errors import InvalidMachine
+from fsa2lrnn.compile.integer_tables import ReluGate
+from fsa2lrnn.errors import InvalidMachine, NotExact
+
+LARGEST_SUM = 256  # bfloat16 holds every integer up to here
+_ROWS = 65_536  # keys per batch of the check
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """A coordinate of a gate's input, one-hot in `n_values` features; `omits_zero` leaves out that of value 0."""
+
+    n_values: int
+    omits_zero: bool = False
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return self.n_values - self.omits_zero
+
+
+def features(keys: np.ndarray, coordinates: Sequence[Coordinate]) -> np.ndarray:
+    """Return the 0/1 features of rows of J coordinates, concatenated: int (R, J) -> int8 (R, D).
+
+    >>> features(np.array([[1, 2], [0, 0]]), [Coordinate(2), Coordinate(3, omits_zero=True)]).tolist()
+    [[0, 1, 0, 1], [1, 0, 0, 0]]
+    """
+    parts = [
+        (column[:, None] == np.arange(coordinate.omits_zero, coordinate.n_values))
+        for column, coordinate in zip(keys.T, coordinates, strict=True)
+    ]
+    return np.concatenate(parts, axis=1).astype(np.int8)
+
+
+def synthesise(keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coordinate]) -> ReluGate:
+    """Return a gate with few units whose output at the features of each key is its target (docs/theory.md §6).
+
+    A coordinate with values 0 … m−1 is encoded as m one-hot features, or m − 1 without the feature of 0. The indicator
+    of a set S of values is affine in them, Σ_{i∈S} f_i or 1 − Σ_{i∉S} f_i. For J such indicators s_j, the unit
+    relu(Σ_j s_j − (J − 1)) is 1 if all are 1, else 0: one unit per box of `boxes`. The target that needs the most boxes
+    is the output bias; each unit adds the difference between its target and this one. Other inputs may have any output.
+
+    Args:
+        keys: distinct rows of values, int, shape (R, J), of the J coordinates.
+        targets: small integers, shape (R, E).
+
+    Raises:
+        InvalidMachine: if a key occurs twice.
+        NotExact: if a sum could exceed 256, beyond which bfloat16 rounds, or the final check finds a wrong output.
+
+    >>> gate = synthesise(np.array([[0], [1], [2]]), np.array([[5], [5], [7]]), [Coordinate(3)])
+    >>> gate.n_units, gate(np.eye(3, dtype=int)).tolist()
+    (1, [[5], [5], [7]])
+    """
+    values, labels = np.unique(targets, axis=0, return_inverse=True)
+    cover, default = boxes(keys, labels.reshape(-1))
+    W1 = np.zeros((len(cover), sum(coordinate.width for coordinate in coordinates)), np.int64)
+    b1 = np.zeros(len(cover), np.int64)
+    for unit, box in enumerate(cover):
+        W1[unit], b1[unit] = _conjunction(box, coordinates)
+    # T19 (a): the bias gives the default target, and a unit adds what its box's target differs by.
+    b2 = values[default]
+    others = values[[label for _, label in cover]] if cover else values[:0]
+    gate = ReluGate(W1, b1, np.ascontiguousarray((others - b2).T), b2)
+    _check(gate, keys, targets, coordinates)
+    return gate
+
+
+def _conjunction(box: Box, coordinates: Sequence[Coordinate]) -> tuple[np.ndarray, int]:
+    """Return weights and bias with relu(w·x + bias) = 1 inside a box of one-hot coordinates, and 0 outside.
+
+    Each bounded coordinate adds its indicator minus 1 to the sum 1, so the sum is 1 only if all hold, otherwise at most
+    0. A coordinate that omits the unit of 0 counts the values outside its set instead if 0 lies inside.
+    """
+    sets, _ = box
+    weights: list[np.ndarray] = []
+    bias = 1
+    for inside, coordinate in zip(sets, coordinates, strict=True):
+        w = np.zeros(coordinate.width, np.int64)
+        if inside is not None:
+            bias -= 1
+            outside = set(range(coordinate.n_values)) - inside
+            if coordinate.omits_zero and 0 in inside:
+                bias += 1
+                # [value ∈ S] = 1 − Σ f_i over the values outside; 0, which has no feature, lies inside.
+                w[[i - 1 for i in outside]] = -1
+            else:
+                w[[i - coordinate.omits_zero for i in inside]] = 1
+        weights.append(w)
+    return np.concatenate(weights), bias
+
+
+def _check(gate: ReluGate, keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coordinate]) -> None:
+    for start in range(0, len(keys), _ROWS):
+        rows = slice(start, start + _ROWS)
+        u = features(keys[rows], coordinates)
+        if (wrong := (gate(u) != targets[rows]).any(1)).any():
+            raise NotExact(f"a synthesised gate gives a wrong value for key {keys[rows][wrong][0].tolist()}")
+        if (largest := gate.largest_sum(u)) > LARGEST_SUM:
+            raise NotExact(f"a gate's sums reach {largest}, but bfloat16 holds all integers only up to {LARGEST_SUM}")
+
 
 Box = tuple[tuple[frozenset[int] | None, ...], int]
 
