@@ -161,6 +161,7 @@ def in_turn(table):
 @pytest.mark.long_cases(
     "kimi-linear-shift_register-float32", "mamba-2-shift_register-float32", "mamba-register-bfloat16",
     "olmo-hybrid-group(S4)-float32", "qwen3-next-register-float32",
+    *(f"{layer}-{case}" for layer in SIBLINGS for case in ("ab_star-bfloat16", "cascade-float32")),
 )  # fmt: skip
 @pytest.mark.parametrize(("layer", "machine", "dtype"), [*in_turn(TASKS)])
 def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, agrees, layer, machine, dtype):
