@@ -329,7 +329,7 @@ def _qwen3_5_moe(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `Qwen3_5MoeForCausalLM` with the plan in its first layers."""
     return build_layers(
         "qwen3_5_moe", "Qwen3_5Moe", plan, dtype, 1, _write_qwen3_5, norm=0.0, config="TextConfig",
-        **head_settings(plan), head_dim=8, num_experts=plan.shape.experts or 4, num_experts_per_tok=2,
+        **head_settings(plan), num_experts=plan.shape.experts or 4, num_experts_per_tok=2,
         moe_intermediate_size=n_units(plan), shared_expert_intermediate_size=n_units(plan),
     )  # fmt: skip
 
