@@ -181,7 +181,8 @@ def mixer(plan: StagePlan, number: int, largest_beta: int, kernel: int) -> Mixer
     group = plan.shape.group
     letters, r = slice(0, where.n_letters), math.sqrt(where.width)
     one = r * SHOWN / LETTER if number else r  # a symbol of the stage before, or a letter, after RMSNorm
-    written = math.sqrt(d_k * d_v)  # makes the square of a head's output so large that the norm's 1e-5 vanishes
+    # Makes the square of a head's output so large that the norm's 1e-5 vanishes.
+    written = math.sqrt(d_k * d_v) * plan.shape.output
     q, k = np.zeros((n // group, d_k, H)), np.zeros((n // group, d_k, H))
     v, gate = np.zeros((n, d_v, H)), np.zeros((n, d_v, H))
     alpha, beta, out = np.zeros((n, H)), np.zeros((n, H)), np.zeros((H, n, d_v))
