@@ -87,7 +87,7 @@ class LayerRow:
             *([f"trains (`train --layer {self.trained_by}{setting}`)"] if self.trained_by else []),
             *(["is decided (`explain --layer`)"] if self.decided_as else []),
             *([f"is a special case of the family {self.family} (`explain --family`)"] if self.family else []),
-            *([f"is exported to {' and '.join(self.exported_to)}"] if self.exported_to else []),
+            *([f"is exported to {', '.join(self.exported_to)}"] if self.exported_to else []),
         ]
         *first, last = able or ["is only named"]
         return f"{self.name} {', '.join(first)}{' and ' if first else ''}{last}"
@@ -112,14 +112,15 @@ _ROWS = (
     ),
     LayerRow(
         "mamba", "Mamba", "x' = exp(Δ A) x + Δ B u, diagonal, entries in [0, 1]", "Gu & Dao 2023, 2312.00752",
-        spellings=("mamba1", "s6", "falcon-mamba"), family="diagonal[0,1]", is_family=True,
+        spellings=("mamba1", "s6"), family="diagonal[0,1]", is_family=True,
         within=("mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "gdn-2", "rwkv-7", "mamba-negative"),
-        decided_as="mamba", exported_to=("mamba",),
+        decided_as="mamba", exported_to=("mamba", "falcon-mamba", "jamba"),
     ),
     LayerRow(
         "mamba-2", "Mamba-2", "S' = a S + v kᵀ, one a in [0, 1] per head", "Dao & Gu 2024, 2405.21060",
         spellings=("ssd",), family="diagonal[0,1]", is_family=True, within=("mamba",), decided_as="mamba-2",
-        trained_by="mamba2", exported_to=("mamba-2",),
+        trained_by="mamba2",
+        exported_to=("mamba-2", "bamba", "falcon-h1", "granite-moe-hybrid", "nemotron-h", "zamba2"),
     ),
     LayerRow(
         "mamba-3", "Mamba-3", "S' = a R S + trapezoidal input, a in [0, 1], rotations R of coordinates",
@@ -152,7 +153,7 @@ _ROWS = (
         "gated-deltanet", "Gated DeltaNet, β ≤ 1", "S' = a S (I − β k kᵀ) + β v kᵀ, a and β in [0, 1]",
         "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net"), family="diagonal[0,1]", is_family=True,
         within=("mamba", "gated-deltanet-negative"), theorem="T54", decided_as="gated-deltanet",
-        trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5"),
+        trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5", "qwen3.5-moe"),
     ),
     LayerRow(
         "gated-deltanet-negative", "Gated DeltaNet, β ≤ 2", "S' = a S (I − β k kᵀ) + β v kᵀ, a in [0, 1], β in [0, 2]",
@@ -278,7 +279,7 @@ def of_name(name: str) -> LayerRow:
 
     >>> of_name("qwen3-next").abilities
     'gated-deltanet trains (`train --layer gated_deltanet`), is decided (`explain --layer`), is a special case of the \
-family diagonal[0,1] (`explain --family`) and is exported to qwen3-next and qwen3.5'
+family diagonal[0,1] (`explain --family`) and is exported to qwen3-next, qwen3.5, qwen3.5-moe'
     """
     row = _NAMES.get(_key(name)) if isinstance(name, str) else None
     if row is None:

@@ -41,6 +41,11 @@ class Stack:
         names = ("cache", "cache_params", "past_key_values")
         self.cache_name = next((name for name in names if name in self.arguments), names[-1])
         self.is_mamba = self.cache_name != "past_key_values"
+        # Hybrids had a cache of their own up to 5.4, which `generate` made and a call did not.
+        kinds = [kind for name, kind in vars(sys.modules[type(model).__module__]).items() if name.endswith("Cache")]
+        self.own_caches = [
+            kind for kind in kinds if {"config", "batch_size"} <= set(inspect.signature(kind).parameters)
+        ]
         self.generates, self.padding = False, 0
         self.calls = list[Any]()  # since the last empty cache: (tokens, other arguments), or (a method, its arguments)
 
@@ -56,9 +61,13 @@ class Stack:
                 more.pop("attention_mask", None)
         else:
             self.calls = []
+            if self.own_caches:
+                more[self.cache_name] = self.own_caches[0](self.model.config, len(rows), dtype=self.model.dtype)
         self._record(rows, more)
         answer = self.model(input_ids=torch.tensor(rows), use_cache=True, **more)
-        return answer.logits.argmax(-1), getattr(answer, self.cache_name)
+        if (cache := getattr(answer, self.cache_name)) is None:
+            raise Refused("a call returns no cache")
+        return answer.logits.argmax(-1), cache
 
     def pieces(self, word: list[int], borders: list[int], cache: Any = None, before: int = 0) -> tuple[list[int], Any]:
         """Read one word in pieces that end at the borders and at its end."""

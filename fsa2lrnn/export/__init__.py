@@ -23,7 +23,11 @@ def target(name: str) -> Target:
     """
     if name not in EXPORTED:
         raise UnsupportedFormat(f"model {name!r} is not known: choose one of {', '.join(EXPORTED)}")
-    from fsa2lrnn.export import gated_delta, mamba_models, rwkv7
+    from fsa2lrnn.export import gated_delta, hybrid_models, mamba_models, rwkv7
 
-    targets = (gated_delta.OLMO_HYBRID, gated_delta.QWEN3_NEXT, gated_delta.QWEN3_5, gated_delta.KIMI_LINEAR)
-    return {one.name: one for one in (*targets, mamba_models.MAMBA, mamba_models.MAMBA_2, rwkv7.RWKV_7)}[name]
+    targets = (
+        gated_delta.OLMO_HYBRID, gated_delta.QWEN3_NEXT, gated_delta.QWEN3_5, gated_delta.QWEN3_5_MOE,
+        gated_delta.KIMI_LINEAR, mamba_models.MAMBA, mamba_models.FALCON_MAMBA, mamba_models.MAMBA_2,
+        *hybrid_models.HYBRIDS, rwkv7.RWKV_7,
+    )  # fmt: skip
+    return {one.name: one for one in targets}[name]

@@ -233,7 +233,14 @@ def _mamba2(mixer: Any) -> Projections:
     return Projections(mixer.in_proj.weight[-n:], bias=None if bias is None else bias[-n:])
 
 
-_GATED_DELTA = ("linear_attn", "input_layernorm")
+def _falcon_h1(mixer: Any) -> Projections:
+    """Return the weights of a layer whose input and whose projections are multiplied by constants."""
+    plain, factor = _mamba2(mixer), mixer.mup_vector[0, 0, -1]
+    bias = None if plain.bias is None else plain.bias * factor
+    return Projections(plain.decay * (mixer.ssm_in_multiplier * factor), bias=bias)
+
+
+_GATED_DELTA, _MAMBA = ("linear_attn", "input_layernorm"), ("mamba", "input_layernorm")
 ARCHITECTURES: dict[str, Architecture | RwkvGates] = {
     "olmo-hybrid": Architecture(
         "olmo_hybrid", "OlmoHybridModel", "OlmoHybridGatedDeltaNet", *_GATED_DELTA,
@@ -246,7 +253,18 @@ ARCHITECTURES: dict[str, Architecture | RwkvGates] = {
         "qwen3_5", "Qwen3_5TextModel", "Qwen3_5GatedDeltaNet", *_GATED_DELTA, _qwen3_5, offset=1.0,
         model_type="qwen3_5_text",
     ),
+    "qwen3.5-moe": Architecture(
+        "qwen3_5_moe", "Qwen3_5MoeTextModel", "Qwen3_5MoeGatedDeltaNet", *_GATED_DELTA, _qwen3_5, offset=1.0,
+        model_type="qwen3_5_moe_text",
+    ),
     "mamba-2": Architecture("mamba2", "Mamba2Model", "Mamba2Mixer", "mixer", "norm", _mamba2),
+    "bamba": Architecture("bamba", "BambaModel", "BambaMixer", *_MAMBA, _mamba2),
+    "falcon-h1": Architecture("falcon_h1", "FalconH1Model", "FalconH1Mixer", *_MAMBA, _falcon_h1),
+    "granite-moe-hybrid": Architecture(
+        "granitemoehybrid", "GraniteMoeHybridModel", "GraniteMoeHybridMambaLayer", *_MAMBA, _mamba2
+    ),
+    "nemotron-h": Architecture("nemotron_h", "NemotronHModel", "NemotronHMamba2Mixer", "mixer", "norm", _mamba2),
+    "zamba2": Architecture("zamba2", "Zamba2Model", "Zamba2MambaMixer", *_MAMBA, _mamba2),
     "rwkv-7": RwkvGates(),
 }  # fmt: skip
 """The models whose layers are known, by the name of the layer."""

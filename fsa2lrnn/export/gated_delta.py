@@ -1,4 +1,5 @@
-"""Write plans into models of gated delta layers of transformers: OLMo-Hybrid, Qwen3-Next, Qwen3.5 and Kimi-Linear.
+"""Write plans into models of gated delta layers of transformers: OLMo-Hybrid, Qwen3-Next, Qwen3.5 (dense and
+mixtures of experts) and Kimi-Linear.
 
 One step executes: q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = c·σ(W_b x) with c = 2 in OLMo-Hybrid
 and 1 elsewhere; log α = −exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; out =
@@ -40,8 +41,10 @@ from fsa2lrnn.export.stream import (
     blank_model,
     gates,
     layout,
+    n_units,
     stage_parts,
     write,
+    write_experts,
 )
 
 SHOWN = LETTER * 2.0**-18  # the size of a mark or a symbol in the stream
@@ -151,33 +154,14 @@ def build_layers(
         block.post_attention_layernorm.weight.data.fill_(norm)
         write_heads(layer, mixer(plan, number, largest_beta, layer.conv1d.weight.shape[-1]))
         if hasattr(block.mlp, "experts"):
-            _write_experts(block.mlp, plan, number)
+            # Half of a symbol comes from the experts, and half from the shared one.
+            gate, up, down = units(plan, number)
+            write_mlp(block.mlp.shared_expert, gate, up, down / 2)
+            write(block.mlp.shared_expert_gate.weight, SATURATED * up[:1])
+            write_experts(block.mlp.gate.weight, block.mlp.experts, gate, up, down / 2)
         else:
-            _write_mlp(block.mlp, *units(plan, number))
+            write_mlp(block.mlp, *units(plan, number))
     return model
-
-
-def _write_mlp(mlp: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
-    write(mlp.gate_proj.weight, gate)
-    write(mlp.up_proj.weight, up)
-    write(mlp.down_proj.weight, down)
-
-
-def _write_experts(mlp: Any, plan: StagePlan, number: int) -> None:
-    """Write the units of a stage into every expert and the shared one, which each add a share of a symbol.
-
-    The experts that a letter is routed to have equal scores, so their shares are equal powers of two.
-    """
-    gate, up, down = units(plan, number)
-    E, letters, r = mlp.gate.num_experts, layout(plan).n_letters, math.sqrt(layout(plan).width)
-    _write_mlp(mlp.shared_expert, gate, up, down / 2)
-    write(mlp.shared_expert_gate.weight, np.full((1, letters), SATURATED / r))
-    for e in range(E):
-        write(mlp.experts.gate_up_proj.data[e], gate)
-        write(mlp.experts.gate_up_proj.data[e, mlp.experts.gate_up_proj.shape[1] // 2 :], up)
-        write(mlp.experts.down_proj.data[e], down / 2)
-    routed = (np.arange(E)[:, None] - np.arange(letters)) % E < mlp.gate.top_k
-    write(mlp.gate.weight, routed * SATURATED / r)
 
 
 def layer_types(plan: StagePlan) -> list[str]:
@@ -255,6 +239,13 @@ def units(plan: StagePlan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     return gate, up, down
 
 
+def write_mlp(mlp: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
+    """Write the weights of `units` into an MLP with a gate."""
+    write(mlp.gate_proj.weight, gate)
+    write(mlp.up_proj.weight, up)
+    write(mlp.down_proj.weight, down)
+
+
 def _logit(beta: float, largest: int) -> float:
     if beta > largest:
         raise NotExpressible(f"β = {beta:g} is asked for, and this layer reaches {largest}")
@@ -296,9 +287,9 @@ def _write_olmo_hybrid(layer: Any, weights: Mixer) -> None:
 
 def _qwen3_next(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `Qwen3NextForCausalLM` with the plan in its first layers; without `shape.experts` experts are zero."""
-    experts, most = plan.shape.experts, max(len(stage.units) for stage in plan.stages)
+    experts = plan.shape.experts
     settings: dict[str, Any] = (
-        {"num_experts": experts, "num_experts_per_tok": 2, "moe_intermediate_size": most}
+        {"num_experts": experts, "num_experts_per_tok": 2, "moe_intermediate_size": n_units(plan)}
         if experts
         else {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 8}
     )
@@ -332,6 +323,15 @@ def _qwen3_5(plan: StagePlan, dtype: torch.dtype) -> Any:
     return build_layers(
         "qwen3_5", "Qwen3_5", plan, dtype, 1, _write_qwen3_5, norm=0.0, config="TextConfig", **head_settings(plan)
     )
+
+
+def _qwen3_5_moe(plan: StagePlan, dtype: torch.dtype) -> Any:
+    """Return `Qwen3_5MoeForCausalLM` with the plan in its first layers."""
+    return build_layers(
+        "qwen3_5_moe", "Qwen3_5Moe", plan, dtype, 1, _write_qwen3_5, norm=0.0, config="TextConfig",
+        **head_settings(plan), head_dim=8, num_experts=plan.shape.experts or 4, num_experts_per_tok=2,
+        moe_intermediate_size=n_units(plan), shared_expert_intermediate_size=n_units(plan),
+    )  # fmt: skip
 
 
 def _write_qwen3_5(layer: Any, weights: Mixer) -> None:
@@ -382,6 +382,5 @@ OLMO_HYBRID = Target(
 )
 QWEN3_NEXT = Target("qwen3-next", _TRIED, HuggingFace("Qwen3NextForCausalLM"), _without_reflections, _qwen3_next)
 QWEN3_5 = Target("qwen3.5", _TRIED, HuggingFace("Qwen3_5ForCausalLM"), _without_reflections, _qwen3_5)
-KIMI_LINEAR = Target(
-    "kimi-linear", _TRIED, HuggingFace("KimiLinearForCausalLM", mixer="self_attn"), _without_reflections, _kimi_linear
-)
+QWEN3_5_MOE = Target("qwen3.5-moe", _TRIED, HuggingFace("Qwen3_5MoeForCausalLM"), _without_reflections, _qwen3_5_moe)
+KIMI_LINEAR = Target("kimi-linear", _TRIED, HuggingFace("KimiLinearForCausalLM"), _without_reflections, _kimi_linear)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
@@ -123,16 +123,12 @@ class HuggingFace(Code):
 
     Args:
         kind: the name of the class of the whole model.
-        stack: the attribute of the whole model that has `layers`.
-        mixer: the attribute of a layer that has a convolution and a state; attention layers may have it too.
         cache_name: the name of the model's argument for the cache.
         continues_by_pieces: whether a call of several tokens continues from a cache. If it does not, letters after the
             first call are read one by one.
     """
 
     kind: str
-    stack: str = "model"
-    mixer: str = "linear_attn"
     cache_name: str = "past_key_values"
     continues_by_pieces: bool = True
 
@@ -208,8 +204,8 @@ class HuggingFace(Code):
 
     def state(self, model: nn.Module, cache: Any) -> State:
         parts = list[torch.Tensor]()
-        for i, mixer in self._mixers(model):
-            layer, depth = cache.layers[i], _depth(mixer)
+        for mixer in _mixers(model):
+            layer, depth = cache.layers[mixer.layer_idx], _depth(mixer)
             window, S = layer.conv_states[0].clone(), layer.recurrent_states[0].clone()
             window[..., : window.shape[-1] - depth] = 0
             parts += [window + 0.0, S + 0.0]
@@ -217,9 +213,10 @@ class HuggingFace(Code):
 
     def cache(self, model: nn.Module, state: State) -> Any:
         made = require("transformers.cache_utils", "hf", "a proof").DynamicCache(config=model.config)
-        for (i, _), window, S in zip(self._mixers(model), state[::2], state[1::2], strict=True):
-            made.layers[i].update_conv_state(window.clone(), conv_kernel_size=window.shape[-1])
-            made.layers[i].update_recurrent_state(S.clone())
+        for mixer, window, S in zip(_mixers(model), state[::2], state[1::2], strict=True):
+            layer = made.layers[mixer.layer_idx]
+            layer.update_conv_state(window.clone(), conv_kernel_size=window.shape[-1])
+            layer.update_recurrent_state(S.clone())
         return made
 
     def check(self, model: nn.Module) -> None:
@@ -231,20 +228,19 @@ class HuggingFace(Code):
                     "only the plain ones, of at most 1, are known to give finite angles at every position; export it "
                     "again"
                 )
-        for i, layer in enumerate(getattr(model, self.stack).layers):
-            attends = getattr(layer, "self_attn", None)
-            if attends is None or hasattr(attends, "conv1d"):
+        for part in model.modules():
+            if not hasattr(part, "is_causal") or hasattr(part, "conv1d"):  # attention alone has the first
                 continue
-            if odd := [name for name, part in attends.named_parameters() if part.ne(0).any()]:
+            if odd := [name for name, weight in part.named_parameters() if weight.ne(0).any()]:
                 raise UnsupportedFormat(
-                    f"layer {i} attends to more than zeros ({odd[0]}), so that what a model keeps grows with the word: "
-                    "no proof by states is possible; export it again"
+                    f"layer {part.layer_idx} attends to more than zeros ({odd[0]}), so that what a model keeps grows "
+                    "with the word: no proof by states is possible; export it again"
                 )
 
-    def _mixers(self, model: nn.Module) -> Iterator[tuple[int, Any]]:
-        for i, layer in enumerate(getattr(model, self.stack).layers):
-            if hasattr(mixer := getattr(layer, self.mixer, None), "conv1d"):
-                yield i, mixer
+
+def _mixers(model: nn.Module) -> list[Any]:
+    """Return the layers with a convolution and a state, in order; each knows the number of its layer."""
+    return [part for part in model.modules() if hasattr(part, "conv1d")]
 
 
 def _rotary(model: nn.Module) -> list[Any]:

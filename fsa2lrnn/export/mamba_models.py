@@ -11,20 +11,24 @@ forgets; SiLU(x) = x from 17 on. Classes: Mamba2Mixer, Mamba2ForCausalLM.
 
 Mamba. There are two differences from Mamba-2. Δ depends on convolved channels, so some channels hold the current
 symbols for it to read. And no norm follows the state: the size of a head's output is that of its input, a product of
-five numbers of the stream. So each head writes one more coordinate if its other outputs are zero, which makes the
-stream's norm the same for all states, and a unit is the difference of two ramps, which is constant outside an
-interval and so does not propagate errors.
+five powers of two, so that a head must hold one value at a time.
 
 What one step executes: x = SiLU(conv4(W_x u)); Δ = softplus(W_Δ W_r x + b), B = W_B x, C = W_C x; h ←
 exp(−Δ∘exp(A_log))∘h + Δ∘x Bᵀ; out = W_o((hC + D∘x)∘SiLU(W_z u)). Transition: diagonal, exp(−Δ∘exp(A_log)) in [0, 1],
 ends included; a channel that writes has Δ > 0. A word starts from h = 0; convolved: x, over 4 letters, and Δ, B, C,
 which are read from it; the gate reads the current letter. Saturated, hence exact, gates: softplus(−512) = 0 keeps and
 writes nothing, exp(−softplus(512)) = 0 forgets; SiLU(x) = x from 17 on. Classes: MambaMixer, MambaForCausalLM.
+
+Falcon-Mamba is Mamba with norms of W_r x, B and C, each divided by the root of the mean of its squares. All entries of
+W_r x have one absolute value here, and B and C one entry each, so that the norms return −1 and 1 exactly.
+
+Marks and symbols are 2⁻¹⁸ of a letter, as in gated delta layers (`gated_delta`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,194 +37,213 @@ import torch
 
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.export.constructions import construct
+from fsa2lrnn.export.gated_delta import SHOWN, power_of_four, units
 from fsa2lrnn.export.huggingface import HuggingFace
 from fsa2lrnn.export.packages import Target
 from fsa2lrnn.export.plan import UNIT, Orbit, StagePlan
-from fsa2lrnn.export.stream import (
-    FIRES,
-    KEY,
-    LETTER,
-    SATURATED,
-    gates,
-    layout,
-    length,
-    mamba_model,
-    stage_parts,
-    write,
-)
+from fsa2lrnn.export.stream import FIRES, KEY, LETTER, SATURATED, blank_model, layout, stage_parts, write
 
-_HELD = SATURATED * UNIT  # the value of h after a write: Δ·B·x with B = 1
-_TRIED = "transformers 5.23.0"
-_plan = partial(construct, has_reflections=False)
+TRIED = "transformers 5.23.0"
+plan_without_reflections = partial(construct, has_reflections=False)
 
 
-def build_mamba(plan: StagePlan, dtype: torch.dtype) -> Any:
-    """Return `MambaForCausalLM` with two layers per stage.
+def mamba_model(
+    kind: str,
+    prefix: str,
+    plan: StagePlan,
+    dtype: torch.dtype,
+    write_heads: Callable[[Any, StagePlan, int], None],
+    write_units: Callable[[Any, np.ndarray, np.ndarray, np.ndarray], None],
+    parts: Callable[[Any], Iterable[tuple[Any, Any]]],
+    **settings: Any,
+) -> Any:
+    """Return a whole model in which every stage of the plan is a mixer and a module for units; other weights are zero.
 
-    Raises `NotExpressible` for a plan whose heads do more than keep or replace a state with at most one entry of 64.
+    Args:
+        kind, prefix, plan, dtype, settings: the arguments of `blank_model`.
+        write_heads: a function that writes the heads of the stage of a number into a mixer.
+        write_units: a function that writes the weights of `gated_delta.units` into a module.
+        parts: a function of the model's layers that returns the mixer and the other module of each stage.
     """
-    plan = _completed(plan)
-    channels = max(max(2 * len(stage.units), _n_channels(plan, i)) for i, stage in enumerate(plan.stages))
-    return mamba_model(
-        "mamba", "Mamba", plan, dtype, _write_mamba_heads, _write_mamba_units,
-        expand=-(-channels // layout(plan).width), time_step_rank=plan.n_heads,
-    )  # fmt: skip
+    no_tokens = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))
+    model = blank_model(kind, prefix, plan, dtype, SHOWN, **no_tokens, **settings)
+    for part in model.modules():
+        if "RMSNorm" in type(part).__name__:
+            part.weight.data.fill_(1)
+        if hasattr(part, "conv1d"):
+            part.conv1d.weight.data[:, 0, -1] = 1
+    for number, (mixer, module) in enumerate(parts(model.base_model.layers)):
+        write_heads(mixer, plan, number)
+        write_units(module, *units(plan, number))
+    return model
 
 
-def _completed(plan: StagePlan) -> StagePlan:
-    """Return the plan with one more coordinate in each mark, which is 1 exactly if the others are 0.
+def in_pairs(modules: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
+    """Return the first and the second of every two modules."""
+    return zip(modules[::2], modules[1::2], strict=True)
 
-    So every mark is one-hot, and its norm does not depend on the state.
-    """
-    stages = []
-    for stage in plan.stages:
-        orbits = []
-        for orbit in stage.orbits:
-            head, marks = orbit.head, orbit.marks
-            head.keeps()
-            if not np.isin(head.values, (0, UNIT)).all() or not np.isin(marks, (0, 1)).all() or marks.sum(1).max() > 1:
-                raise NotExpressible("this layer's heads hold one value of 64 at a time: give a plan of registers")
-            rest = 1 - marks.sum(axis=1, keepdims=True)
-            orbits.append(Orbit(head, orbit.states, orbit.table, np.concatenate([marks, rest], axis=1)))
-        stages.append(replace(stage, orbits=tuple(orbits)))
-    return replace(plan, stages=tuple(stages))
+
+def _two_mixers(layers: Any) -> Iterable[tuple[Any, Any]]:
+    return in_pairs([layer.mixer for layer in layers])
+
+
+def mamba_sizes(plan: StagePlan) -> tuple[int, int]:
+    """Return the least factor from the stream to the channels of Mamba, and the rank of Δ, a power of two."""
+    channels = max(_n_channels(plan, number) for number in range(len(plan.stages)))
+    return -(-channels // layout(plan).width), 1 << (plan.n_heads - 1).bit_length()
 
 
 def _n_channels(plan: StagePlan, number: int) -> int:
-    values = sum(orbit.head.values.shape[1] for orbit in plan.stages[number].orbits)
-    return values + len(stage_parts(plan, number)[0]) + 1
+    values = sum(_one_value(orbit).head.values.shape[1] for orbit in plan.stages[number].orbits)
+    return max(values + len(stage_parts(plan, number)[0]) + 1, len(plan.stages[number].units))
 
 
-def _write_mamba_heads(mixer: Any, plan: StagePlan, number: int) -> None:
+def _one_value(orbit: Orbit) -> Orbit:
+    """Return a head that keeps, replaces or forgets one value of 64; raise `NotExpressible` for another one."""
+    orbit.head.keeps()
+    marks = orbit.marks
+    if not np.isin(orbit.head.values, (0, UNIT)).all() or not np.isin(marks, (0, 1)).all() or marks.sum(1).max() > 1:
+        raise NotExpressible("this layer's heads hold one value of 64 at a time: give a plan of registers")
+    return orbit
+
+
+def _sizes_in_stream(plan: StagePlan, number: int) -> tuple[float, float]:
+    """Return the size after RMSNorm of a letter, and of a symbol that stage `number` reads."""
+    r = math.sqrt(layout(plan).width)
+    return r, r * SHOWN / LETTER if number else r
+
+
+def write_mamba_heads(mixer: Any, plan: StagePlan, number: int) -> None:
     """Write the heads of stage `number` into a mixer of Mamba: one channel per entry of a head's value.
 
     The gate Δ of a symbol saturates: exp(ΔA) is 1 for a symbol that keeps the state and 0 for one that replaces it. The
-    last channel is always 1; it supplies B and C.
+    last channel is always `KEY`; it supplies B and C.
     """
     where, stage, (at, first) = layout(plan), plan.stages[number], stage_parts(plan, number)
-    n, H, rank = _n_channels(plan, number), where.width, plan.n_heads
-    r, letters, always = length(plan, number), slice(0, where.n_letters), n - 1
+    n, H, rank = _n_channels(plan, number), where.width, mixer.time_step_rank
+    (r, one), letters, always = _sizes_in_stream(plan, number), slice(0, where.n_letters), n - 1
+    unit = 1.0 if hasattr(mixer, "dt_layernorm") else KEY  # what B, C and the entries of Δ's projection are
     gate, x, taps = np.zeros((n, H)), np.zeros((n, H)), np.zeros((n, mixer.conv_kernel_size))
-    steps, spread, biases, out = np.zeros((rank + 2, n)), np.zeros((n, rank)), np.full(n, -SATURATED), np.zeros((H, n))
+    steps, spread, biases, out = np.ones((rank + 2, n)), np.zeros((n, rank)), np.full(n, -SATURATED), np.zeros((H, n))
     gate[:, letters] = x[always, letters] = KEY / r
     taps[:, -1] = 1
     of_symbols = np.arange(always - len(at), always)
-    x[of_symbols, at] = KEY / r
-    steps[rank:, always] = 1 / KEY  # B and C
-    mixer.dt_proj.bias.data.fill_(-SATURATED)
+    x[of_symbols, at] = KEY / one
+    # Each row of Δ's projection reads the one symbol channel that is not 0; B and C read the last channel.
+    steps[:, : always - len(at)] = steps[:rank, always] = steps[rank:, of_symbols] = 0
     channel = 0
     for i, orbit in enumerate(stage.orbits):
         head, size = orbit.head, orbit.head.values.shape[1]
         own = np.arange(channel, channel + size)
         read = slice(0, len(head.alphas))
-        x[np.ix_(own, at[read])] = np.where(head.writes()[:, None], head.values, 0).T / r
-        steps[i, of_symbols[read]] = np.where(head.keeps(), -SATURATED, SATURATED) / KEY
-        spread[own, i], biases[own] = 1, 0
+        x[np.ix_(own, at[read])] = np.where(head.writes()[:, None], head.values, 0).T / one
+        steps[i, of_symbols[read]] = np.where(head.keeps(), -1, 1)
+        spread[own, i], biases[own] = SATURATED / unit, 0
         for column, lag in enumerate(head.lags if head.lags is not None else ()):
             taps[channel + column] = np.eye(len(taps[0]))[-1 - lag]
-        out[where.marks[first + i] + np.arange(size), own] = LETTER / (_HELD * KEY)
-        out[where.marks[first + i] + size, own] = -LETTER / (_HELD * KEY)
-        out[where.marks[first + i] + size, always] = LETTER / (KEY * KEY)
+        out[where.marks[first + i] + np.arange(size), own] = SHOWN / (SATURATED * UNIT * unit**2 * KEY)
         channel += size
     write(mixer.in_proj.weight[: mixer.intermediate_size], x)
     write(mixer.in_proj.weight[mixer.intermediate_size :], gate)
     write(mixer.conv1d.weight.data[:, 0], taps)
     write(mixer.x_proj.weight, steps)
     write(mixer.dt_proj.weight, spread)
+    mixer.dt_proj.bias.data.fill_(-SATURATED)
     write(mixer.dt_proj.bias, biases)
-    write(mixer.D, np.eye(n)[always])
     write(mixer.out_proj.weight, out)
 
 
-def _write_mamba_units(mixer: Any, plan: StagePlan, number: int) -> None:
-    """Write the units of stage `number` into a mixer of Mamba: two channels per unit, without a state.
-
-    The difference of two SiLU ramps is a constant above its threshold and 0 below, so a unit writes exactly its symbol.
-    """
-    where, stage = layout(plan), plan.stages[number]
-    n, H = len(stage.units), where.width
-    r, letters = length(plan, number, with_marks=True), slice(0, where.n_letters)
-    ramps, x, out = np.zeros((2 * n, H)), np.zeros((2 * n, H)), np.zeros((H, 2 * n))
-    ramps[:n] = ramps[n:] = 2 * gates(plan, number)
-    # The second ramp starts FIRES/2 later: above both starts their difference is FIRES/2, whatever the sum, and below
-    # both it is 0.
-    ramps[n:, letters] -= FIRES / 2 / r
-    x[:, letters] = KEY / r
-    for i, unit in enumerate(stage.units):
-        at = where.symbols[number] + unit.target
-        out[at, i], out[at, n + i] = LETTER / (FIRES / 2 * KEY), -LETTER / (FIRES / 2 * KEY)
+def write_mamba_units(mixer: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
+    """Write units into a mixer of Mamba, one channel each, without a state: D·x times SiLU of the gate."""
     mixer.dt_proj.bias.data.fill_(-SATURATED)
     mixer.D.data.fill_(1)
-    write(mixer.in_proj.weight[: mixer.intermediate_size], x)
-    write(mixer.in_proj.weight[mixer.intermediate_size :], ramps)
-    write(mixer.out_proj.weight, out)
+    write(mixer.in_proj.weight[: mixer.intermediate_size], KEY * up)
+    write(mixer.in_proj.weight[mixer.intermediate_size :], gate)
+    write(mixer.out_proj.weight, down / KEY)
 
 
-def build_mamba2(plan: StagePlan, dtype: torch.dtype) -> Any:
-    """Return `Mamba2ForCausalLM` with two layers per stage.
+def build_mamba(plan: StagePlan, dtype: torch.dtype, kind: str = "mamba", prefix: str = "Mamba") -> Any:
+    """Return `MambaForCausalLM` or its sibling with two layers per stage.
 
-    Raises `NotExpressible` for a plan whose heads do more than keep, replace or forget their state.
+    Raises `NotExpressible` for a plan whose heads do more than keep or replace a state with at most one entry of 64.
     """
-    width = layout(plan).width
-    most = max(len(stage.units) for stage in plan.stages)
-    d = 1 << (plan.d_v - 1).bit_length()
-    heads = max(plan.n_heads, -(-most // d))
-    heads = -(-heads * d // width) * max(width // d, 1) if d < width else heads
-    model = mamba_model(
-        "mamba2", "Mamba2", plan, dtype, _write_mamba2_heads, _write_mamba2_units, expand=heads * d // width,
-        num_heads=heads, head_dim=d, n_groups=heads, chunk_size=64,  # each head is normalised by itself
+    expand, rank = mamba_sizes(plan)
+    return mamba_model(
+        kind, prefix, plan, dtype, write_mamba_heads, write_mamba_units, _two_mixers, state_size=1,
+        num_hidden_layers=2 * len(plan.stages), use_conv_bias=False, expand=expand, time_step_rank=rank,
     )  # fmt: skip
-    for block in model.backbone.layers:
-        block.mixer.norm.weight.data.fill_(1)
-    return model
 
 
-def _write_mamba2_heads(mixer: Any, plan: StagePlan, number: int) -> None:
-    """Write the heads of stage `number` into a mixer of Mamba-2, one head each.
+def mamba2_sizes(plan: StagePlan) -> tuple[int, int, int]:
+    """Return the number of heads of Mamba-2, their size, a power of 4, and their product divided by the stream's width.
 
-    dt saturates as in `_write_mamba_heads`: a symbol keeps the whole state of a head or replaces it.
+    They have room for the heads of the plan, and for its units; the stream's width is filled by few large heads.
     """
-    where, stage = layout(plan), plan.stages[number]
-    r, letters = length(plan, number), slice(0, where.n_letters)
+    width, d = layout(plan).width, power_of_four(max(plan.d_v, plan.shape.head))
+    heads = max(plan.n_heads, *(-(-len(stage.units) // d) for stage in plan.stages))
+    while 4 * d * heads <= width:
+        d *= 4
+    heads = -(-heads * d // width) * max(width // d, 1)
+    return heads, d, heads * d // width
+
+
+def write_mamba2_heads(mixer: Any, plan: StagePlan, number: int) -> None:
+    """Write the heads of stage `number` into a mixer of Mamba-2, one head each, normalised by itself.
+
+    dt saturates as in `write_mamba_heads`: a symbol keeps the whole state of a head or replaces it.
+    """
+    where, stage, (symbols, first) = layout(plan), plan.stages[number], stage_parts(plan, number)
+    (r, one), letters = _sizes_in_stream(plan, number), slice(0, where.n_letters)
     n, d, H = mixer.num_heads, mixer.head_dim, where.width
     gate, x, B, C, dt = np.zeros((n, d, H)), np.zeros((n, d, H)), np.zeros((n, H)), np.zeros((n, H)), np.zeros((n, H))
-    out, (symbols, first) = np.zeros((H, n, d)), stage_parts(plan, number)
+    out = np.zeros((H, n, d))
     for i, orbit in enumerate(stage.orbits):
         head, size = orbit.head, orbit.head.values.shape[1]
         at, keeps = symbols[: len(head.alphas)], head.keeps()
-        x[i, :size, at] = np.where(head.writes()[:, None], head.values, 0) / r
+        x[i, :size, at] = np.where(head.writes()[:, None], head.values, 0) / one
         gate[i, :, letters] = B[i, letters] = C[i, letters] = KEY / r
-        dt[i, at] = np.where(keeps, -SATURATED, SATURATED)
+        dt[i, at] = np.where(keeps, -SATURATED, SATURATED) / one
         for column, lag in enumerate(head.lags if head.lags is not None else ()):
             mixer.conv1d.weight.data[i * d + column] = 0
             mixer.conv1d.weight.data[i * d + column, 0, -1 - lag] = 1
-        out[where.marks[first + i] + np.arange(size), i, np.arange(size)] = LETTER / np.sqrt(d)
+        out[where.marks[first + i] + np.arange(size), i, np.arange(size)] = SHOWN / math.sqrt(d)
     write(mixer.in_proj.weight, np.concatenate([gate.reshape(-1, H), x.reshape(-1, H), B, C, dt]))
     write(mixer.out_proj.weight, out.reshape(H, -1))
 
 
-def _write_mamba2_units(mixer: Any, plan: StagePlan, number: int) -> None:
-    """Write the units of a stage as gates of D·x, with the state 0; the norm turns the firing unit into a symbol."""
-    where, stage = layout(plan), plan.stages[number]
-    n, d, H = mixer.num_heads, mixer.head_dim, where.width
-    r, letters = length(plan, number, with_marks=True), slice(0, where.n_letters)
-    gate, x, kept, out = np.zeros((n * d, H)), np.zeros((n * d, H)), np.zeros((3 * n, H)), np.zeros((H, n * d))
-    gate[: len(stage.units)] = gates(plan, number)
-    x[: len(stage.units), letters] = KEY / r
-    kept[2 * n :, letters] = -SATURATED
-    for i, unit in enumerate(stage.units):
-        out[where.symbols[number] + unit.target, i] = LETTER / np.sqrt(d)
+def write_mamba2_units(mixer: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
+    """Write units as gates of D·x, with the state 0; the norm of a head makes the unit that fires √d."""
+    mixer.dt_bias.data.fill_(-SATURATED)
     mixer.D.data.fill_(1)
-    write(mixer.in_proj.weight, np.concatenate([gate, x, kept]))
-    write(mixer.out_proj.weight, out)
+    write(mixer.in_proj.weight, gate)
+    write(mixer.in_proj.weight[mixer.intermediate_size :], KEY * up)
+    write(mixer.out_proj.weight, down * FIRES / 2 / math.sqrt(mixer.head_dim))
+
+
+def _mamba2(plan: StagePlan, dtype: torch.dtype) -> Any:
+    """Return `Mamba2ForCausalLM` with two layers per stage.
+
+    Raises `NotExpressible` for a plan whose heads do more than keep, replace or forget their state.
+    """
+    heads, d, expand = mamba2_sizes(plan)
+    return mamba_model(
+        "mamba2", "Mamba2", plan, dtype, write_mamba2_heads, write_mamba2_units, _two_mixers, state_size=1,
+        num_hidden_layers=2 * len(plan.stages), use_conv_bias=False, expand=expand, num_heads=heads, head_dim=d,
+        n_groups=heads, chunk_size=64,  # each head is normalised by itself
+    )  # fmt: skip
+
+
+def _code(kind: str, continues_by_pieces: bool) -> HuggingFace:
+    return HuggingFace(kind, cache_name="cache_params", continues_by_pieces=continues_by_pieces)
 
 
 MAMBA = Target(
-    "mamba", _TRIED,
-    HuggingFace("MambaForCausalLM", "backbone", "mixer", cache_name="cache_params", continues_by_pieces=False),
-    _plan, build_mamba, layers_a_stage=2,
+    "mamba", TRIED, _code("MambaForCausalLM", False), plan_without_reflections, build_mamba, layers_a_stage=2
+)
+FALCON_MAMBA = Target(
+    "falcon-mamba", TRIED, _code("FalconMambaForCausalLM", False), plan_without_reflections,
+    partial(build_mamba, kind="falcon_mamba", prefix="FalconMamba"), layers_a_stage=2,
 )  # fmt: skip
 MAMBA_2 = Target(
-    "mamba-2", _TRIED, HuggingFace("Mamba2ForCausalLM", "backbone", "mixer", cache_name="cache_params"), _plan,
-    build_mamba2, layers_a_stage=2,
-)  # fmt: skip
+    "mamba-2", TRIED, _code("Mamba2ForCausalLM", True), plan_without_reflections, _mamba2, layers_a_stage=2
+)

@@ -4,7 +4,8 @@ A certificate names words u, w, v. It claims that no layer of a given name has t
 arithmetic, with states that recur. The check uses one of three arguments:
 
 *positive*  Every transition is a product of positive semidefinite matrices of norm at most 1 (αI − αβkkᵀ with α, β in
-    [0, 1], ‖k‖ ≤ 1; for mamba-2 only α, for mamba a diagonal of such numbers, for kimi-linear I − βkkᵀ times such a
+    [0, 1], ‖k‖ ≤ 1; for mamba-2 and its siblings only α, for mamba and its
+    siblings a diagonal of such numbers, for kimi-linear I − βkkᵀ times such a
     diagonal), chosen by the last few letters, and adds a vector chosen by these. If w is read repeatedly, the last
     letters repeat with w, so one map x ↦ Ax + c leads from each w to the next, A being a product of such matrices. If A
     keeps the length of a vector, each factor keeps it and hence fixes the vector: the only eigenvalue of modulus 1 is
@@ -39,12 +40,10 @@ ARGUMENTS = {
 }
 LAYERS = {
     "olmo-hybrid": "symmetric",
-    "qwen3-next": "positive",
-    "qwen3.5": "positive",
-    "mamba-2": "positive",
-    "mamba": "positive",
+    **dict.fromkeys(("qwen3-next", "qwen3.5", "qwen3.5-moe", "kimi-linear"), "positive"),
+    **dict.fromkeys(("mamba", "falcon-mamba", "jamba"), "positive"),
+    **dict.fromkeys(("mamba-2", "bamba", "falcon-h1", "granite-moe-hybrid", "nemotron-h", "zamba2"), "positive"),
     "rwkv-7": "spectrum",
-    "kimi-linear": "positive",
 }
 MOST_READ = 1 << 24
 """The default bound on the number of letters that a check reads, which takes a few seconds."""

@@ -8,7 +8,6 @@ the norm's 1e-6 is less than half an ulp. Next to marks and symbols of its size 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,29 +123,28 @@ def blank_model(
     return model
 
 
-def mamba_model(
-    kind: str,
-    prefix: str,
-    plan: StagePlan,
-    dtype: torch.dtype,
-    write_heads: Callable[[Any, StagePlan, int], None],
-    write_units: Callable[[Any, StagePlan, int], None],
-    **settings: Any,
-) -> Any:
-    """Return a whole model without MLPs, in which a stage takes one mixer for its heads and one for its units.
+def n_units(plan: StagePlan) -> int:
+    """Return the largest number of units of a stage, or the next multiple of 8.
 
-    `write_heads` and `write_units` write the stage of a number into a mixer; other arguments are as in `blank_model`.
+    Rows of experts must have a multiple of 16 bytes where torch multiplies them in groups.
     """
-    model = blank_model(
-        kind, prefix, plan, dtype, state_size=1, num_hidden_layers=2 * len(plan.stages), layer_norm_epsilon=1e-6,
-        use_conv_bias=False, **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id")), **settings,
-    )  # fmt: skip
-    model.backbone.norm_f.weight.data.fill_(1)
-    for i, block in enumerate(model.backbone.layers):
-        block.norm.weight.data.fill_(1)
-        block.mixer.conv1d.weight.data[:, 0, -1] = 1
-        (write_units if i % 2 else write_heads)(block.mixer, plan, i // 2)
-    return model
+    return -(-max(len(stage.units) for stage in plan.stages) // 8) * 8
+
+
+def write_experts(router: torch.Tensor, experts: Any, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
+    """Write the same units into every expert, and a router that sends each letter to two of them.
+
+    Their scores are equal and those of the others negligible, so that the weights of the two are ½ exactly.
+    """
+    letters, E = np.flatnonzero(up[0]), len(router)
+    write(router, ((np.arange(E)[:, None] - letters) % E < 2) * SATURATED * up[0, letters])
+    for e in range(E):
+        if hasattr(experts, "gate_up_proj"):
+            write(experts.gate_up_proj[e], gate)
+            write(experts.gate_up_proj[e, experts.intermediate_dim :], up)
+        else:  # without a gate
+            write(experts.up_proj[e], gate)
+        write(experts.down_proj[e], down)
 
 
 def stage_parts(plan: StagePlan, number: int) -> tuple[np.ndarray, int]:

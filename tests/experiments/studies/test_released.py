@@ -10,7 +10,6 @@ from experiments.studies import released
 from fsa2lrnn.automata import minimise, zoo
 from fsa2lrnn.export.refuse import answer
 from fsa2lrnn.families import represent
-from fsa2lrnn.layers import EXPORTED
 from fsa2lrnn.optional import is_installed
 
 NEEDED = {"rwkv-7": ("rwkv",)}
@@ -21,7 +20,7 @@ ROWS = {row["machine"]: row for row in results_io.read("released_table")["result
 @pytest.mark.parametrize("source", [source for source, row in ROWS.items() if row["states"] <= 12])
 def test_answers_are_as_they_stand(source):
     machine = zoo.from_task(source)
-    assert {layer: answer(machine, layer).kind for layer in EXPORTED} == {
+    assert {layer: answer(machine, layer).kind for layer in released.COLUMNS} == {
         layer: said["answer"] for layer, said in ROWS[source]["layers"].items()
     }
 
@@ -31,7 +30,7 @@ def test_answers_are_as_they_stand(source):
 def test_a_row_is_regenerated_as_it_stands(source):
     pytest.importorskip("transformers")
     machine = zoo.from_task(source).minimise()
-    there = [layer for layer in EXPORTED if all(map(is_installed, NEEDED.get(layer, ())))]
+    there = [layer for layer in released.COLUMNS if all(map(is_installed, NEEDED.get(layer, ())))]
     assert {"olmo-hybrid", "qwen3-next", "mamba-2", "mamba", "kimi-linear"} <= set(there)
     for layer in there:
         assert released.cell(machine, layer) == ROWS[source]["layers"][layer]

@@ -16,7 +16,18 @@ from fsa2lrnn.export.packages import modeling
 
 pytest.importorskip("transformers")
 WORD = np.random.default_rng(0).integers(60, size=70)
-KINDS = {"olmo_hybrid": "olmo-hybrid", "qwen3_next": "qwen3-next", "qwen3_5": "qwen3.5", "mamba2": "mamba-2"}
+KINDS = {
+    "olmo_hybrid": "olmo-hybrid", "qwen3_next": "qwen3-next", "qwen3_5": "qwen3.5", "qwen3_5_moe": "qwen3.5-moe",
+    "mamba2": "mamba-2", "bamba": "bamba", "falcon_h1": "falcon-h1", "granitemoehybrid": "granite-moe-hybrid",
+    "nemotron_h": "nemotron-h", "zamba2": "zamba2",
+}  # fmt: skip
+_BAMBA = {
+    "hidden_size": 32, "intermediate_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "mamba_n_heads": 4,
+    "mamba_d_head": 16, "mamba_d_state": 8, "mamba_n_groups": 2, "num_hidden_layers": 3, "mamba_chunk_size": 32, "attn_implementation": "eager",
+}  # fmt: skip
+_KINDS = ["linear_attention", "full_attention", "linear_attention"]
+LINEAR = {"mamba2": {0, 1}, "falcon_h1": {0, 1, 2}, **dict.fromkeys(["bamba", "granitemoehybrid"], {0, 2}),
+          "nemotron_h": {0, 2}, "zamba2": {0, 1, 2}}  # fmt: skip
 SIZES = {
     "olmo_hybrid": {
         "prefix": "OlmoHybrid", "hidden_size": 48, "intermediate_size": 32, "num_hidden_layers": 4,
@@ -34,6 +45,32 @@ SIZES = {
         "num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
         "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16,
         "linear_value_head_dim": 16,
+    },
+    "qwen3_5_moe": {
+        "prefix": "Qwen3_5Moe", "config": "TextConfig", "hidden_size": 48, "num_hidden_layers": 4,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16, "num_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16,
+    },
+    "bamba": {"prefix": "Bamba", "attn_layer_indices": [1], **_BAMBA},
+    "falcon_h1": {
+        "prefix": "FalconH1", "mamba_d_ssm": 64, "ssm_in_multiplier": 0.75, "ssm_multipliers": [1.0, 1.0, 1.0, 1.0, 3.0],
+        **_BAMBA,
+    },
+    "granitemoehybrid": {
+        "prefix": "GraniteMoeHybrid", "layer_types": _KINDS, "num_local_experts": 4, "shared_intermediate_size": 16,
+        **_BAMBA,
+    },
+    "nemotron_h": {
+        "prefix": "NemotronH", "hidden_size": 32, "mamba_num_heads": 4, "mamba_head_dim": 16, "ssm_state_size": 8,
+        "n_groups": 2, "layers_block_type": [_KINDS[0], "moe", _KINDS[0], "mlp", _KINDS[1]], "chunk_size": 32,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "intermediate_size": 16,
+        "moe_intermediate_size": 16, "moe_shared_expert_intermediate_size": 16, "n_routed_experts": 4,
+    },
+    "zamba2": {
+        "prefix": "Zamba2", "hidden_size": 32, "n_mamba_heads": 4, "mamba_d_state": 8, "mamba_ngroups": 2,
+        "layers_block_type": [_KINDS[0], "hybrid", _KINDS[0]], "num_hidden_layers": 3, "chunk_size": 32,
+        "num_attention_heads": 2, "intermediate_size": 16, "adapter_rank": 4,
     },
     "mamba2": {
         "prefix": "Mamba2", "hidden_size": 32, "num_heads": 4, "head_dim": 16, "state_size": 8, "n_groups": 2,
@@ -121,7 +158,7 @@ def transitions_of(kind, model):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("kind", ["olmo_hybrid", "qwen3_next", "qwen3_5"])
+@pytest.mark.parametrize("kind", ["olmo_hybrid", "qwen3_next", "qwen3_5", "qwen3_5_moe"])
 def test_one_step_of_a_gated_delta_layer_multiplies_the_state_by_the_transition(random_model, kind, dtype):
     """The module's one-token recurrence from S = I with a value of 0 gives the matrix itself."""
     model, file = random_model(kind, dtype), modeling(kind)
@@ -172,6 +209,17 @@ def test_one_step_of_mamba2_multiplies_the_state_by_the_decay(random_model, dtyp
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("kind", ["bamba", "falcon_h1", "granitemoehybrid", "nemotron_h", "zamba2"])
+def test_decays_of_siblings_are_those_of_their_own_code(random_model, kind):
+    calls = calls_of(modeling(kind), "mamba2_chunk_scan", model := random_model(kind))
+    found = list(transitions_of(kind, model))
+    assert len(calls) == len(found) == len(LINEAR[kind])
+    for (given, named), (_, (w, *_)) in zip(calls, found, strict=True):
+        delta = torch.nn.functional.softplus(given[1] + named["dt_bias"]).clamp(*named["dt_limit"])
+        assert np.abs(w[..., 0] - torch.exp(given[2] * delta[0]).numpy()).max() < 1e-6
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
 def test_enclosures_over_all_inputs_are_reached_by_some_input(random_model, kind):
     model, known = random_model(kind), ARCHITECTURES[KINDS[kind]]
@@ -197,7 +245,7 @@ def test_a_report_of_a_folder_is_that_of_the_model(random_model, saved, kind):
         assert low <= head.possible["eigenvalue"][0]
         assert head.possible["eigenvalue"][1] <= high
         assert (head.negative > 0) == (head.observed["eigenvalue"][0] < 0)
-    assert {head.layer for head in found.heads} == ({0, 1} if kind == "mamba2" else {0, 1, 2})
+    assert {head.layer for head in found.heads} == LINEAR.get(kind, {0, 1, 2})
     assert all(not head.observed for head in eigenvalues(model).heads)
 
 

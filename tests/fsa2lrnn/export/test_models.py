@@ -8,12 +8,13 @@ import torch
 
 from fsa2lrnn import Proved, zoo
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.export import mamba_models, target
+from fsa2lrnn.export import mamba_models, recheck, target
 from fsa2lrnn.export.constructions import construct
-from fsa2lrnn.export.folder import load, run
+from fsa2lrnn.export.folder import ExportedModel, load, run
 from fsa2lrnn.export.packages import modeling, transformers
-from fsa2lrnn.export.plan import orbit
+from fsa2lrnn.export.plan import Shape, orbit
 from fsa2lrnn.export.whole_model import prove
+from fsa2lrnn.layers import of_name
 from fsa2lrnn.optional import is_installed
 
 from .conftest import MACHINES
@@ -39,7 +40,7 @@ def test_no_layer_of_a_stack_rounds(exported, dtype):
 @pytest.mark.long_cases("kimi-linear-256.0-place0")
 @pytest.mark.parametrize(
     ("layer", "held", "place"),
-    [("kimi-linear", 2.0**8, (0, 0, 0)), ("mamba", 2.0**15, (0, ..., 0)), ("mamba-2", 2.0**24, (0, 0, ..., 0))],
+    [("kimi-linear", 2.0**8, (0, 0, 0)), ("mamba", 2.0**21, (0, ..., 0)), ("mamba-2", 2.0**21, (0, 0, ..., 0))],
 )
 def test_what_is_held_is_one_number_a_value_exactly(exported, layer, held, place):
     """What was written last, times powers of two, is the same after any number of letters that keep it."""
@@ -119,6 +120,9 @@ def _with_values_of_32():
 
 pytest.importorskip("transformers")
 NEEDS = {"rwkv-7": ["rwkv"]}
+SIBLINGS = (
+    "qwen3.5-moe", "bamba", "falcon-h1", "granite-moe-hybrid", "nemotron-h", "zamba2", "falcon-mamba", "jamba",
+)  # fmt: skip
 CLASSES = {
     "kimi-linear": "KimiLinearForCausalLM", "mamba": "MambaForCausalLM", "mamba-2": "Mamba2ForCausalLM",
     "rwkv-7": "RWKV_x070 of rwkv", "olmo-hybrid": "OlmoHybridForCausalLM",
@@ -127,9 +131,10 @@ TASKS = {
     **dict.fromkeys(["kimi-linear", "mamba", "mamba-2", "rwkv-7"], tuple(MACHINES)),
     **dict.fromkeys(["qwen3-next", "qwen3.5"], ("flip_flop", "ab_star", "register")),
     "olmo-hybrid": ["parity", "flip_flop", "group(S3, transpositions)", "ab_star", "group(S4)"],
+    **dict.fromkeys(SIBLINGS, ("flip_flop", "ab_star", "cascade")),
 }
 LONG = {
-    **TASKS, "qwen3.5": [],
+    **TASKS, "qwen3.5": [], **dict.fromkeys(SIBLINGS, ["cascade"]),
     "olmo-hybrid": ["group(S3, transpositions)", "group(S4, transpositions)", "group(S5, transpositions)"],
 }  # fmt: skip
 
@@ -168,12 +173,34 @@ def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, 
         assert agrees(model, word[:letters], chunk)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("layer", SIBLINGS)
+def test_siblings_with_experts_and_attention_between_layers(agrees, tmp_path, layer, dtype):
+    """Plans in the shape of canaries: experts where the model has them, heads of 16, attention after two stages."""
+    plan = construct(MACHINES["cascade"], has_reflections=False)
+    model = target(layer).build(replace(plan, shape=Shape(16, 1, 2, 4)), getattr(torch, dtype))
+    has_experts = any("experts" in name for name, _ in model.named_parameters())
+    assert has_experts == (layer in ("qwen3.5-moe", "granite-moe-hybrid", "nemotron-h", "jamba"))
+    exported = ExportedModel(model, layer, plan.machine, plan.outputs, target(layer).code, "")
+    assert isinstance(prove(exported), Proved)
+    word = np.random.default_rng(4).integers(len(plan.machine.alphabet), size=300).tolist()
+    assert all(agrees(exported, word, chunk) for chunk in (300, 50, 1))
+
+
+@pytest.mark.parametrize("layer", SIBLINGS)
+def test_answers_about_siblings_are_those_about_the_layer_in_them(layer):
+    first = of_name(layer).exported_to[0]
+    assert target(layer).plan is target(first).plan
+    assert recheck.LAYERS[layer] == recheck.LAYERS[first]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("layer", "machine", "dtype"), [*cases(LONG)])
 def test_a_hundred_thousand_letters(exported, agrees, layer, machine, dtype):
     model = load(exported(machine, layer, dtype)[0])
     word = np.random.default_rng(2).integers(len(model.machine.alphabet), size=100_000).tolist()
-    assert agrees(model, word, len(word) if layer == "mamba" else 2_048)
+    assert agrees(model, word, 2_048 if model.code.continues_by_pieces else len(word))
     assert agrees(model, word[:3_000], 1)
     if machine == zoo.ab_star():
         assert agrees(model, [0, 1] * 50_000, 100_000)
@@ -184,6 +211,9 @@ WEIGHTS = {
     ("mamba", "ab_star"): "backbone.layers.2.mixer: in_proj x_proj dt_proj out_proj",
     ("mamba-2", "ab_star"): "backbone.layers.1.mixer: in_proj out_proj",
     ("olmo-hybrid", "group(S3, transpositions)"): "model.layers.0.linear_attn: k_proj v_proj b_proj o_proj",
+    ("falcon-h1", "ab_star"): "model.layers.1: mamba.in_proj mamba.out_proj feed_forward.up_proj",
+    ("jamba", "ab_star"): "model.layers.1: mamba.x_proj mamba.b_layernorm feed_forward.gate_proj",
+    ("nemotron-h", "ab_star"): "model.layers: 2.mixer.in_proj 3.mixer.up_proj",
     ("rwkv-7", "ab_star"): "blocks.1: att.a1 att.value ffn.key",
 }
 
@@ -216,7 +246,8 @@ def test_a_cache_from_a_state_goes_on_as_the_cache_does(exported, layer, machine
 
 @pytest.mark.parametrize(("layer", "message"), [
     ("kimi-linear", "β = 2 is asked for, and this layer reaches 1"),
-    *((layer, "keep all that they hold or forget it") for layer in ("mamba", "mamba-2", "rwkv-7")),
+    *((layer, "keep all that they hold or forget it") for layer in ("mamba", "mamba-2", "rwkv-7", *SIBLINGS[1:])),
+    ("qwen3.5-moe", "β = 2 is asked for, and this layer reaches 1"),
 ])  # fmt: skip
 def test_layers_without_reflections_refuse_a_plan_of_them(layer, message):
     plan = construct(zoo.group("S3", "transpositions"), has_reflections=True)
