@@ -112,7 +112,7 @@ _ROWS = (
     ),
     LayerRow(
         "mamba", "Mamba", "x' = exp(Δ A) x + Δ B u, diagonal, entries in [0, 1]", "Gu & Dao 2023, 2312.00752",
-        spellings=("mamba1", "s6"), family="diagonal[0,1]", is_family=True,
+        spellings=("mamba1", "s6", "zamba"), family="diagonal[0,1]", is_family=True,
         within=("mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "gdn-2", "rwkv-7", "mamba-negative"),
         decided_as="mamba", exported_to=("mamba", "falcon-mamba", "jamba"),
     ),
@@ -151,7 +151,7 @@ _ROWS = (
     ),
     LayerRow(
         "gated-deltanet", "Gated DeltaNet, β ≤ 1", "S' = a S (I − β k kᵀ) + β v kᵀ, a and β in [0, 1]",
-        "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net"), family="diagonal[0,1]", is_family=True,
+        "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net", "qwen4-exp", "lara-mini"), family="diagonal[0,1]", is_family=True,
         within=("mamba", "gated-deltanet-negative"), theorem="T54", decided_as="gated-deltanet",
         trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5", "qwen3.5-moe"),
     ),
@@ -170,6 +170,16 @@ _ROWS = (
         spellings=("kimi-delta-attention",), family="diagonal[0,1]", is_family=True,
         within=("mamba", "gdn-2", "deltaproduct"), theorem="T57", decided_as="kda", trained_by="kda",
         exported_to=("kimi-linear",),
+    ),
+    LayerRow(
+        "kda-bounded", "bounded KDA", "as KDA, log α = −5σ(·), so that α ≥ e⁻⁵ and only β = 1 erases", "GLM-5.3, Ling 2.5",
+        spellings=("glm5-next", "bailing-hybrid"), family="diagonal[0,1]", is_family=True, within=("kda",),
+        decided_as="kda",
+    ),
+    LayerRow(
+        "rg-lru", "RG-LRU", "x' = a x + √(1 − a²) u, a = exp(−8 r softplus(λ)) in [0, 1]", "De et al. 2024, 2402.19427",
+        spellings=("griffin", "recurrent-gemma"), family="diagonal[0,1]", is_family=True, within=("mamba",),
+        decided_as="mamba",
     ),
     LayerRow(
         "gdn-2", "GDN-2, b ≤ 1", "S' = S diag(a) (I − (b ⊙ k) kᵀ) + (w ⊙ v) kᵀ, rates b in [0, 1] per key entry",
@@ -207,8 +217,16 @@ _ROWS = (
     ),
     # Below: layers that are decided by their family alone, or not at all.
     LayerRow(
+        "lightning-attention", "lightning attention", "S' = a S + k vᵀ, one fixed a in (0, 1) per head",
+        "Qin et al. 2024, 2401.04658", spellings=("minimax",), family="lti-diagonalisable", theorem="T62",
+    ),
+    LayerRow(
+        "mlstm", "mLSTM", "C' = f C + exp(i) v kᵀ, n' = f n + exp(i) k, f = σ(·) capped to (0, 1)",
+        "Beck et al. 2024, 2405.04517", spellings=("xlstm",), family="diagonal[0,1]", theorem="T62",
+    ),
+    LayerRow(
         "rwkv-4", "RWKV-4", "x' = w x + exp(k) v, one decay w in (0, 1) per channel, token shift",
-        "Peng et al. 2023, 2305.13048", family="lti-diagonalisable", is_shifted=True, trained_by="rwkv4",
+        "Peng et al. 2023, 2305.13048", spellings=("rwkv",), family="lti-diagonalisable", is_shifted=True, trained_by="rwkv4",
     ),
     LayerRow(
         "liquid-s4", "Liquid-S4", "x' = (A + diag(B u)) x + B u, as its paper says (T6)",

@@ -7,9 +7,8 @@ a machine adds whether a known construction fits the sizes of this configuration
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -100,19 +99,23 @@ class Card(Brief):
             f"{f'; the {n} layers that attend are left out' if n else ''}"
         )
 
-    def runs(self) -> Iterator[tuple[str, int, Ranges | None]]:
-        """Yield kinds of layers with the number of equal ones in sequence, and the ranges of recurrent ones."""
-        ranges = iter(self.ranges)
-        layers = [(kind, next(ranges) if kind.startswith("recurrent") else None) for kind in self.types]
-        for (kind, of), equal in groupby(layers):
-            yield kind, len(list(equal)), of
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the layers in order, by one letter each, and the ranges of the recurrent ones, by number from 1."""
+        known = {kind: kind[0].upper() for kind in self.types} | {"recurrent and attention": "B"}
+        legend = ", ".join(f"{letter} {kind}" for kind, letter in known.items() if kind in self.types)
+        numbers = [i + 1 for i, kind in enumerate(self.types) if kind.startswith("recurrent")]
+        found = [("order", f"{''.join(map(known.__getitem__, self.types))} ({legend})")]
+        for of in dict.fromkeys(self.ranges):
+            own = [number for number, other in zip(numbers, self.ranges, strict=True) if other == of]
+            ends = (f"[{low:.6g}, {high:.6g}]" for low, high in (of.decay, of.eigenvalue))
+            every = "recurrent layers" if len(own) == len(numbers) else f"layer{'s' * (len(own) > 1)} {own}"
+            found.append((every.translate({91: None, 93: None}), "decay in {}, eigenvalues in {}".format(*ends)))
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as a JSON object."""
-        layers = [
-            {"kind": kind, "number": n} | ({"decay": of.decay, "eigenvalue": of.eigenvalue} if of else {})
-            for kind, n, of in self.runs()
-        ]
+        ranges = iter(self.ranges)
+        layers = [{"kind": kind} | (vars(next(ranges)) if kind.startswith("recurrent") else {}) for kind in self.types]
         return {
             "model": self.model.folder, "layer": self.model.layer, "export": self.model.export or None,
             "layers": layers, "room": dict(self.room), "notes": list(self.notes), "ignored": list(self.ignored),
@@ -168,9 +171,9 @@ def of_config(config: Any) -> Card:
         order = [kind for kind in kinds if kind != "attention"]
         stages = sum((kind, after) == ("recurrent", "units") for kind, after in zip(order, order[1:], strict=False))
     room = {"stages": stages, **{name: sizes[name] for name in ("heads", "key", "value", "taps", "units", "hidden")}}
-    named = {*config, *(config.get("linear_attn_config") or ())} & RANGE_FIELDS
-    known = {name.rpartition(".")[2] for name in fields.used}
-    ignored = tuple(sorted(named - known))
+    inner = config.get("linear_attn_config")
+    named = RANGE_FIELDS & {*config, *(inner if isinstance(inner, dict) else ())}
+    ignored = tuple(sorted(named - {name.rpartition(".")[2] for name in fields.used}))
     return Card(model, kinds, ranges, room, tuple(dict.fromkeys(filter(None, notes))), ignored)
 
 
@@ -183,7 +186,7 @@ class ModelAnswer(Brief):
         why: the construction or the reason.
         scope: what the answer is about.
         plan: the construction by stages.
-        certificate: the words that refute a "no" is about.
+        certificate: the words that prove a "no".
     """
 
     kind: str
@@ -211,8 +214,9 @@ def answer(machine: MooreMachine, card: Card) -> ModelAnswer:
     certificate = None
     if holds.kind:
         certificate = confused(minimal, holds.kind)
-    elif holds is CLASSES[COUNTER_FREE]:  # the argument "positive" of `recheck` holds for each of these layers
-        certificate = refuse(minimal, card.model.export or "kimi-linear")
+    elif holds is CLASSES[COUNTER_FREE]:
+        # The argument "positive" of `recheck` holds for each of these layers, under the name of one that it knows.
+        certificate = refuse(minimal, "kimi-linear")
     if certificate is not None:
         return ModelAnswer("no", f"{certificate.explain()} ({holds.theorem})", card.scope, certificate=certificate)
     if holds.kind:

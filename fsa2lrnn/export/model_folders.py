@@ -168,9 +168,11 @@ def _olmo_types(_f: Fields, n: int) -> list[str]:
 
 
 def _kimi_types(f: Fields, n: int) -> list[str]:
-    attend = f.get("full_attn_layers", (), tuple[int, ...])  # counted from 1
-    if not f.get("kda_layers", (), tuple[int, ...]) or not attend:
+    attend, others = (f.get(name, (), tuple[int, ...]) for name in ("full_attn_layers", "kda_layers"))  # from 1 on
+    if not attend or not others:
         attend = range(5, n + 1, 4)
+    elif sorted([*attend, *others]) != list(range(1, n + 1)):
+        raise UnsupportedFormat(f"full_attn_layers and kda_layers must share the layers 1 to {n} out")
     return ["full_attention" if i + 1 in attend else "linear_attention" for i in range(n)]
 
 
@@ -254,8 +256,9 @@ def _step(low: float, high: float) -> tuple[Ranges, str]:
 
 
 def _step_limit(f: Fields, _i: int, _n: int) -> tuple[Ranges, str]:
-    value = f.get("time_step_limit", [0.0, math.inf], Any)
-    ends = value if isinstance(value, list) else []
+    f.used.add("time_step_limit")
+    value = f.config.get("time_step_limit")
+    ends = [0.0, math.inf] if value is None else value if isinstance(value, list) else []
     ends = [end.get("__float__") if isinstance(end, dict) else end for end in ends]  # as transformers writes infinity
     if len(ends) != 2 or any(type(end) not in (int, float) for end in ends) or not 0 <= ends[0] <= ends[1] != 0:
         raise UnsupportedFormat(f"time_step_limit = {shown(value)} must be two ascending numbers from 0 on")
@@ -315,7 +318,9 @@ def _ssd(names: str, hidden: int, heads: int, units: Any, gate: Gate = _step_lim
     return {"gate": gate, "sizes": sizes, **more}
 
 
-def _ssm(names: str, hidden: int, units: Any = ("", lambda s: s["value"]), of: Any = ("", 1), **more: Any) -> dict[str, Any]:
+def _ssm(
+    names: str, hidden: int, units: Any = ("", lambda s: s["value"]), of: Any = ("", 1), **more: Any
+) -> dict[str, Any]:
     """Return the sizes of Mamba: channels as one value, and as many heads as Δ has ranks."""
     taps, expand, rank = names.split()
     sizes = {
@@ -355,7 +360,7 @@ _RWKV = {
     "taps": ("", 2), "units": ("intermediate_size", lambda s: 4 * s["hidden"]),
 }  # fmt: skip
 _OWN = ("", lambda s: s["value"] * s["heads"])  # units are channels of a second mixer
-_LARA = "linear_attention sliding_attention linear_attention full_attention sliding_attention".split()
+_LARA = ["linear_attention", "sliding_attention", "linear_attention", "full_attention", "sliding_attention"]
 _HYBRID, _S6 = "mamba_n_heads mamba_d_conv mamba_expand", "mamba_d_conv mamba_expand mamba_dt_rank"
 _ALONE = {"types": _recurrent, "mixers_a_stage": 2}
 _NEMOTRON = {"mamba_d_conv": "conv_kernel", "mamba_dt_min": "time_step_min"}
@@ -412,8 +417,8 @@ _ROWS = (
 )  # fmt: skip
 FOLDERS = {row.folder: row for row in _ROWS}
 """The folders by `model_type`."""
-RANGE_FIELDS = frozenset(
-    ["allow_neg_eigval", "linear_allow_neg_eigval", "use_neg_eigval", "linear_lower_bound", "gate_lower_bound"]
-    + ["kda_lower_bound", "kda_safe_gate", "safe_gate", "time_step_limit", "time_step_min", "gate_soft_cap"]
-)
+RANGE_FIELDS = {
+    "allow_neg_eigval", "linear_allow_neg_eigval", "use_neg_eigval", "linear_lower_bound", "gate_lower_bound",
+    "kda_lower_bound", "kda_safe_gate", "safe_gate", "time_step_limit", "time_step_min", "gate_soft_cap",
+}  # fmt: skip
 """Fields that name a range in some folder or package; the code of the other folders does not read them."""
