@@ -151,7 +151,8 @@ _ROWS = (
     ),
     LayerRow(
         "gated-deltanet", "Gated DeltaNet, β ≤ 1", "S' = a S (I − β k kᵀ) + β v kᵀ, a and β in [0, 1]",
-        "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net", "qwen4-exp", "lara-mini"), family="diagonal[0,1]", is_family=True,
+        "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net", "qwen4-exp", "lara-mini"),
+        family="diagonal[0,1]", is_family=True,
         within=("mamba", "gated-deltanet-negative"), theorem="T54", decided_as="gated-deltanet",
         trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5", "qwen3.5-moe"),
     ),
@@ -172,7 +173,7 @@ _ROWS = (
         exported_to=("kimi-linear",),
     ),
     LayerRow(
-        "kda-bounded", "bounded KDA", "as KDA, log α = −5σ(·), so that α ≥ e⁻⁵ and only β = 1 erases", "GLM-5.3, Ling 2.5",
+        "kda-bounded", "bounded KDA", "as KDA, log α = −5σ(·), so that α ≥ e⁻⁵ and only β = 1 erases",
         spellings=("glm5-next", "bailing-hybrid"), family="diagonal[0,1]", is_family=True, within=("kda",),
         decided_as="kda",
     ),
@@ -226,7 +227,8 @@ _ROWS = (
     ),
     LayerRow(
         "rwkv-4", "RWKV-4", "x' = w x + exp(k) v, one decay w in (0, 1) per channel, token shift",
-        "Peng et al. 2023, 2305.13048", spellings=("rwkv",), family="lti-diagonalisable", is_shifted=True, trained_by="rwkv4",
+        "Peng et al. 2023, 2305.13048", spellings=("rwkv",), family="lti-diagonalisable", is_shifted=True,
+        trained_by="rwkv4",
     ),
     LayerRow(
         "liquid-s4", "Liquid-S4", "x' = (A + diag(B u)) x + B u, as its paper says (T6)",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,17 @@ from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.export.confused_words import ConfusedWords, confused
 from fsa2lrnn.export.constructions import MAX_WINDOW, construct
-from fsa2lrnn.export.model_folders import ALL, COUNTER_FREE, ENDS, FOLDERS, KINDS, LAST, RANGE_FIELDS, READ_FROM
-from fsa2lrnn.export.model_folders import ModelFolder, Ranges
+from fsa2lrnn.export.model_folders import (
+    ALL,
+    COUNTER_FREE,
+    ENDS,
+    FOLDERS,
+    KINDS,
+    LAST,
+    RANGE_FIELDS,
+    ModelFolder,
+    Ranges,
+)
 from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.refuse import Refusal, refuse
 from fsa2lrnn.reading import parse_json, shown
@@ -107,7 +117,7 @@ class Card(Brief):
         found = [("order", f"{''.join(map(known.__getitem__, self.types))} ({legend})")]
         for of in dict.fromkeys(self.ranges):
             own = [number for number, other in zip(numbers, self.ranges, strict=True) if other == of]
-            ends = (f"[{low:.6g}, {high:.6g}]" for low, high in (of.decay, of.eigenvalue))
+            ends = (f"[{low:.9g}, {high:.9g}]" for low, high in (of.decay, of.eigenvalue))
             every = "recurrent layers" if len(own) == len(numbers) else f"layer{'s' * (len(own) > 1)} {own}"
             found.append((every.translate({91: None, 93: None}), "decay in {}, eigenvalues in {}".format(*ends)))
         return found
@@ -169,7 +179,7 @@ def of_config(config: Any) -> Card:
     stages = len(recurrent) // model.mixers_a_stage
     if "units" in kinds:  # MLPs are layers of their own, and a stage is one after a mixer
         order = [kind for kind in kinds if kind != "attention"]
-        stages = sum((kind, after) == ("recurrent", "units") for kind, after in zip(order, order[1:], strict=False))
+        stages = sum((kind, after) == ("recurrent", "units") for kind, after in pairwise(order))
     room = {"stages": stages, **{name: sizes[name] for name in ("heads", "key", "value", "taps", "units", "hidden")}}
     inner = config.get("linear_attn_config")
     named = RANGE_FIELDS & {*config, *(inner if isinstance(inner, dict) else ())}
@@ -266,8 +276,8 @@ def _lacks(plan: StagePlan, card: Card) -> str:
         value += max(n_letters, *n_symbols) + 1
     lags = [int(orbit.head.lags.max()) for orbit in orbits if orbit.head.lags is not None]
     needed = {
-        "stages": plan.n_layers, "heads": plan.n_heads, "key": plan.d_k, "value": value, "taps": 1 + max(lags, default=0),
-        "units": max(len(stage.units) for stage in plan.stages),
+        "stages": plan.n_layers, "heads": plan.n_heads, "key": plan.d_k, "value": value,
+        "taps": 1 + max(lags, default=0), "units": max(len(stage.units) for stage in plan.stages),
         "hidden": n_letters + sum(n_symbols) + sum(orbit.marks.shape[1] for orbit in orbits),
     }  # fmt: skip
     lacking = [f"{name} {n:,} of {card.room[name]:,}" for name, n in needed.items() if n > card.room[name]]

@@ -1,8 +1,8 @@
 """Find words after which every network of a kind is in the same state, for refusals.
 
 The kinds are stacks of input-independent layers (T55), one layer of attention (T56), and stacks of heads none of which
-can both keep and forget (T62). For these all such words are known, so some network computes a machine if and only if the
-machine does not separate them.
+can both keep and forget (T62). For these all such words are known, so some network computes a machine if and only if
+the machine does not separate them.
 """
 
 from __future__ import annotations

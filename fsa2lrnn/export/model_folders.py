@@ -1,4 +1,4 @@
-"""The 23 model folders of transformers 5.24.0 with a linear recurrence: the fields that decide ranges, layers and sizes.
+"""The 23 model folders of transformers 5.24.0 with a linear recurrence: fields that decide ranges, layers and sizes.
 
 Each row was read from the folder's code. Ranges are what that code computes in float32 over all weights and inputs:
 exp(−softplus(x)) underflows to 0, so 0 is in the range; exp(−5·σ(x)) is at least e⁻⁵. A field counts only if the code
@@ -113,7 +113,7 @@ class ModelFolder:
     gate: Gate
     depth: int
     types: Types
-    sizes: Mapping[str, tuple[str, int | Callable[[dict[str, int]], int]]]
+    sizes: Mapping[str, tuple[str, int | float | Callable[[dict[str, Any]], int]]]
     export: str = ""
     mixers_a_stage: int = 1
     aliases: Mapping[str, str] | None = None
@@ -129,8 +129,11 @@ class ModelFolder:
 
     def sizes_of(self, f: Fields) -> dict[str, int]:
         """Return the sizes by name."""
-        found = {"key": 1, "taps": 1}
+        found: dict[str, Any] = {"key": 1, "taps": 1}
         for name, (field, default) in self.sizes.items():
+            if isinstance(default, float):  # a factor of later sizes
+                found[name] = f.number(field, default, _ABOVE_0)
+                continue
             size = max(default(found), 1) if callable(default) else default
             found[name] = f.size(field, size) if field else size
         return found
@@ -245,14 +248,13 @@ def _bailing_gate(f: Fields, _i: int, _n: int) -> tuple[Ranges, str]:
 
 
 def _step(low: float, high: float) -> tuple[Ranges, str]:
-    """Return the ranges of Mamba-2 for Δ in [low, high]: a head keeps if Δe^A rounds to 0, and forgets if it is large."""
+    """Return the ranges of Mamba-2 for Δ in [low, high]: a head keeps if Δe^A is about 0, forgets if it is large."""
     if (low, high) == (0, math.inf):
         return Ranges(), ""
     can_both = low == 0 or high / low >= _UNDERFLOWS / _ROUNDS_TO_1
+    how = "a head keeps only where its decay rounds to 1" if can_both else "no head both keeps (1) and forgets (0)"
     note = f"calls of several tokens limit Δ to [{low:g}, {high:g}], a call of one token does not"
-    return Ranges(holds=COUNTER_FREE if can_both else ENDS), note + (
-        "" if can_both else ", so that in the former no head both keeps (1) and forgets (0)"
-    )
+    return Ranges(holds=COUNTER_FREE if can_both else ENDS), f"{note}; in the former {how}" if low else note
 
 
 def _step_limit(f: Fields, _i: int, _n: int) -> tuple[Ranges, str]:
@@ -300,7 +302,8 @@ def _linear(depth: int, hidden: int, key_heads: int, units: str, **more: Any) ->
 def _kda(depth: int, hidden: int, heads: int, units: int, **more: Any) -> dict[str, Any]:
     sizes = {
         "hidden": ("hidden_size", hidden), "heads": ("linear_num_heads", heads), "key": ("linear_head_dim", 128),
-        "value": ("linear_head_dim", 128), "taps": ("linear_conv_kernel_dim", 4), "units": ("moe_intermediate_size", units),
+        "value": ("linear_head_dim", 128), "taps": ("linear_conv_kernel_dim", 4),
+        "units": ("moe_intermediate_size", units),
     }  # fmt: skip
     inner = {"head_dim": "linear_head_dim", "num_heads": "linear_num_heads",
              "short_conv_kernel_size": "linear_conv_kernel_dim", **more.pop("inner", {})}  # fmt: skip
@@ -343,8 +346,9 @@ _BAILING = {
     "value": ("head_dim", 128), "taps": ("short_conv_kernel_size", 4), "units": ("moe_intermediate_size", 768),
 }  # fmt: skip
 _GEMMA = {
-    "hidden": ("hidden_size", 2_560), "groups": ("num_attention_heads", 10), "heads": ("lru_width", lambda s: s["hidden"]),
-    "value": ("", lambda s: s["heads"] // s["groups"]), "taps": ("conv1d_width", 4), "units": ("intermediate_size", 7_680),
+    "hidden": ("hidden_size", 2_560), "groups": ("num_attention_heads", 10),
+    "heads": ("lru_width", lambda s: s["hidden"]), "value": ("", lambda s: s["heads"] // s["groups"]),
+    "taps": ("conv1d_width", 4), "units": ("intermediate_size", 7_680),
 }  # fmt: skip
 _MINIMAX = {
     "hidden": ("hidden_size", 4_096), "heads": ("num_attention_heads", 32),
@@ -352,8 +356,11 @@ _MINIMAX = {
     "units": ("intermediate_size", 14_336),
 }  # fmt: skip
 _XLSTM = {
-    "hidden": ("hidden_size", 4_096), "heads": ("num_heads", 8), "key": ("", lambda s: s["hidden"] // 2 // s["heads"]),
-    "value": ("", lambda s: s["hidden"] // s["heads"]), "units": ("", lambda s: 2 * s["hidden"]),
+    "hidden": ("hidden_size", 4_096), "heads": ("num_heads", 8),
+    "of_key": ("qk_dim_factor", 0.5), "of_value": ("v_dim_factor", 1.0), "of_units": ("ffn_proj_factor", 2.667),
+    "key": ("", lambda s: int(s["hidden"] * s["of_key"]) // s["heads"]),
+    "value": ("", lambda s: int(s["hidden"] * s["of_value"]) // s["heads"]),
+    "units": ("", lambda s: int(s["hidden"] * s["of_units"])),
 }  # fmt: skip
 _RWKV = {
     "hidden": ("hidden_size", 4_096), "heads": ("", 1), "value": ("attention_hidden_size", lambda s: s["hidden"]),
@@ -367,7 +374,9 @@ _NEMOTRON = {"mamba_d_conv": "conv_kernel", "mamba_dt_min": "time_step_min"}
 _MOE = "moe_intermediate_size"
 
 _ROWS = (
-    ModelFolder("olmo_hybrid", "gated-deltanet-negative", _olmo_gate, 32, partial(_given, _olmo_types), _OLMO, "olmo-hybrid"),
+    ModelFolder(
+        "olmo_hybrid", "gated-deltanet-negative", _olmo_gate, 32, partial(_given, _olmo_types), _OLMO, "olmo-hybrid"
+    ),
     ModelFolder("qwen3_next", "gated-deltanet", _delta, **_linear(48, 2048, 16, _MOE), export="qwen3-next"),
     ModelFolder("qwen3_5", "gated-deltanet", _delta, **_linear(32, 4096, 16, "intermediate_size"), export="qwen3.5"),
     ModelFolder("qwen3_5_moe", "gated-deltanet", _delta, **_linear(40, 2048, 16, _MOE), export="qwen3.5-moe"),

@@ -1,0 +1,195 @@
+"""Cards of configurations, compared with the ranges that the installed code of each folder computes."""
+
+import inspect
+import json
+import math
+import types
+
+import numpy as np
+import pytest
+import torch
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.export.configuration import CLASSES, MAX_BYTES, answer, of_config, read_card
+from fsa2lrnn.export.model_folders import FOLDERS
+from fsa2lrnn.export.packages import modeling
+from fsa2lrnn.layers import EXPORTED, of_name
+
+T, D = 48, 8  # tokens, and the size of a key
+DELTA = {"linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": D, "linear_value_head_dim": D}
+KDA = {"linear_num_heads": 2, "linear_head_dim": D}
+SSD = {"mamba_n_heads": 16, "mamba_d_head": 4, "mamba_expand": 2, "mamba_d_state": 2}
+SMALL = {  # the class of a mixer, and the sizes of a small one
+    "olmo_hybrid": ("OlmoHybridGatedDeltaNet", DELTA), "qwen3_next": ("Qwen3NextGatedDeltaNet", DELTA),
+    "qwen3_5": ("Qwen3_5GatedDeltaNet", DELTA), "qwen3_5_moe": ("Qwen3_5MoeGatedDeltaNet", DELTA),
+    "qwen4_exp": ("Qwen4ExpTextGatedDeltaNet", DELTA), "kimi_linear": ("KimiLinearDeltaAttention", KDA),
+    "glm5_next": ("Glm5NextTextLinearAttention", KDA),
+    "bailing_hybrid": ("BailingHybridDeltaAttention", {"num_attention_heads": 2, "head_dim": D}),
+    "mamba2": ("Mamba2Mixer", {"num_heads": 16, "head_dim": 4, "state_size": 2, "n_groups": 1}),
+    "bamba": ("BambaMixer", SSD), "granitemoehybrid": ("GraniteMoeHybridMambaLayer", SSD),
+    "falcon_h1": ("FalconH1Mixer", SSD | {"mamba_d_ssm": None}),
+    "zamba2": ("Zamba2MambaMixer", {"n_mamba_heads": 16, "mamba_d_state": 2, "num_attention_heads": 4,
+                                     "layers_block_type": ["linear_attention"] * 4}),
+    "nemotron_h": ("NemotronHMamba2Mixer", {"mamba_num_heads": 16, "mamba_head_dim": 4, "ssm_state_size": 2, "n_groups": 1}),
+    "mamba": ("MambaMixer", {"state_size": 2}), "falcon_mamba": ("FalconMambaMixer", {"state_size": 2}),
+    "jamba": ("JambaMambaMixer", {"mamba_d_state": 2, "num_attention_heads": 4, "num_key_value_heads": 4}),
+    "zamba": ("ZambaMambaMixer", {"mamba_d_state": 2, "num_attention_heads": 4}),
+    "recurrent_gemma": ("RecurrentGemmaRglru", {"num_attention_heads": 4}),
+    "minimax": ("MiniMaxLightningAttention", {"num_attention_heads": 4, "head_dim": D}),
+    "xlstm": ("xLSTMLayer", {"num_heads": 4}), "rwkv": ("RwkvSelfAttention", {}),
+}  # fmt: skip
+CHANGED = [
+    ("olmo_hybrid", {"linear_allow_neg_eigval": False}), ("olmo_hybrid", {"linear_conv_kernel_dim": 2}),
+    ("qwen3_next", {"linear_allow_neg_eigval": True}), ("qwen3_5", {"allow_neg_eigval": True}),
+    ("qwen4_exp", {"linear_lower_bound": -5.0}), ("kimi_linear", {"linear_lower_bound": -5.0}),
+    ("glm5_next", {"linear_lower_bound": None}), ("glm5_next", {"linear_lower_bound": -0.5}),
+    ("glm5_next", {"linear_lower_bound": -200.0}), ("bailing_hybrid", {"kda_safe_gate": False}),
+    ("bailing_hybrid", {"kda_lower_bound": -1.0}), ("bailing_hybrid", {"kda_lower_bound": 0.0}),
+    ("mamba2", {"time_step_limit": [0.0, 0.1]}), ("mamba2", {"time_step_limit": [0.001, 0.1]}),
+    ("bamba", {"time_step_limit": [0.5, 2.0]}), ("granitemoehybrid", {"time_step_limit": [0.01, 1e9]}),
+    ("falcon_h1", {"time_step_limit": [0.0, 0.001]}), ("nemotron_h", {"time_step_min": 0.5}),
+    ("nemotron_h", {"time_step_limit": [0.001, 0.1]}), ("zamba2", {"time_step_min": 0.0}),
+    ("recurrent_gemma", {"lru_width": 16}), ("minimax", {"num_hidden_layers": 3}), ("minimax", {"num_attention_heads": 2}),
+    ("xlstm", {"gate_soft_cap": 3.0}), ("xlstm", {"gate_soft_cap": 40.0}), ("xlstm", {"gate_soft_cap": 120.0}),
+]  # fmt: skip
+INSTALLED = [name for name in FOLDERS if name in SMALL]
+
+
+class Reached(Exception):
+    """Raised in place of a kernel, with its arguments by name."""
+
+
+def stop_at(monkeypatch, code, kernel):
+    """Return the kernel, which raises `Reached` in the code of its module from now on."""
+    original = getattr(code, kernel)
+
+    def stop(*args, **named):
+        raise Reached(inspect.signature(original).bind(*args, **named).arguments)
+
+    monkeypatch.setattr(code, kernel, stop)
+    return original
+
+
+def config_of(code, name, changes):
+    """Return the configuration class's small instance, with these changes."""
+    kinds = [kind for kind in vars(code).values() if isinstance(kind, type) and kind.__name__.endswith("Config")]
+    kind = next(one for one in kinds if getattr(one, "model_type", "") in (name, f"{name}_text") and not (
+        one.model_type == name and any(other.model_type == f"{name}_text" for other in kinds)
+    ))  # fmt: skip
+    return kind(**{"hidden_size": 32, "num_hidden_layers": 4, **SMALL[name][1], **changes})
+
+
+def drawn(code, name, changes):
+    """Return a mixer with random weights whose gates saturate in both directions."""
+    config = config_of(code, name, changes)
+    kind = getattr(code, SMALL[name][0])
+    if name == "falcon_mamba":  # whose mixer cannot be made alone
+        mixer = code.FalconMambaModel(config).layers[1].mixer
+    else:
+        mixer = kind(config, 1) if "layer_i" in str(inspect.signature(kind)) else kind(config)
+    if name == "falcon_h1":
+        mixer.mup_vector = torch.ones(1)  # which the model makes
+    for parameter_name, parameter in mixer.named_parameters():
+        spread = 40 if "A_log" in parameter_name or "time_decay" in parameter_name else 30
+        if FOLDERS[name].layer == "mamba-2" and parameter_name in ("in_proj.weight", "dt_bias"):
+            spread = 1e11  # a head that keeps at the least Δ and forgets at the largest needs a ratio of 3.5e9
+        parameter.data = spread * torch.randn(parameter.shape)
+        if "A_log" in parameter_name:
+            parameter.data = torch.linspace(-spread, spread, parameter.numel()).view(parameter.shape)
+    return mixer
+
+
+def steps(name, mixer, kernel, code, x):
+    """Return the decays and the eigenvalues of the transitions of tokens, as the kernels change states."""
+    if name == "recurrent_gemma":
+        found = []
+        for t in range(T):
+            ends = []
+            for start in (0.0, 1.0):
+                mixer.recurrent_states = torch.full((1, x.shape[-1]), start)
+                mixer(x[:, t : t + 1], torch.tensor([[5]]))
+                ends.append(mixer.recurrent_states)
+            found.append(ends[1] - ends[0])
+        return torch.stack(found)[:, 0], None
+    if name == "minimax":
+        cache = types.SimpleNamespace(
+            get_linear_cache=lambda _i: torch.ones(1, 4 if mixer.num_attention_heads == 4 else 2, D, D),
+            set_linear_cache=lambda _i, state: found.append(state[..., 0, 0]),
+        )
+        found = []
+        mixer(0 * x[:, :1], None, None, cache)
+        return found[0], None
+    if name == "xlstm":
+        mixer.k.weight.data.zero_(), mixer.igate_preact.weight.data.zero_(), mixer.igate_preact.bias.data.zero_()
+        shape = 1, mixer.config.num_heads, mixer.qk_dim // mixer.config.num_heads
+        found = []
+        for t in range(T):
+            state = torch.ones(*shape, mixer.v_dim // shape[1]), torch.ones(shape), torch.zeros(*shape[:2], 1)
+            _, (_, n, m) = mixer(x[:, t : t + 1], state)
+            found.append(n[..., 0].double() * m[..., 0].double().exp())
+        return torch.cat(found), None
+    if name == "rwkv":
+        state = [torch.ones(1, mixer.time_decay.numel()), *(torch.zeros(1, mixer.time_decay.numel()) for _ in range(2))]
+        nothing = torch.full((1, 1, mixer.time_decay.numel()), -1e30)
+        _, (num, _, most) = code.rwkv_linear_attention_cpu(mixer.time_decay, mixer.time_first, nothing, nothing, state)
+        return num * most.exp(), None
+    with pytest.raises(Reached) as reached:
+        mixer(x)
+    (given,) = reached.value.args
+    if "g" in given:  # a matrix S, from the identity
+        eye = torch.eye(D).expand(1, 2, D, D)
+
+        def step(t, key):
+            one = {name: given[name][:, t : t + 1] for name in ("query", "value", "g", "beta")}
+            one["value"] = torch.zeros(1, 1, 2, D)
+            more = {"initial_state": eye, "output_final_state": True, "use_qk_l2norm_in_kernel": True}
+            return kernel(key=key[:, t : t + 1], **one, **more)[1][0]
+
+        decays = [torch.diagonal(step(t, 0 * given["key"]), dim1=-2, dim2=-1) for t in range(T)]
+        values = [torch.linalg.eigvals(step(t, given["key"]).double()).real for t in range(T)]
+        return torch.stack(decays), torch.stack(values)
+    x, dt = given["hidden_states"], given["dt"]
+    if "chunk_size" in given:
+        ones = torch.ones(1, x.shape[2], x.shape[3], given["B"].shape[-1])
+        found = [
+            kernel(**given | {"hidden_states": 0 * x[:, t : t + 1], "dt": dt[:, t : t + 1], "B": given["B"][:, :1],
+                              "C": given["C"][:, :1], "initial_states": ones, "return_final_states": True})[1]
+            for t in range(T)
+        ]  # fmt: skip
+        return torch.stack([state[0, :, 0, 0] for state in found]), None
+    found = []
+    for t in range(T):
+        state = torch.ones(1, x.shape[1], given["A"].shape[-1])
+        B, C = given["B"][..., 0], given["C"][..., 0]
+        code.mamba_selective_state_update(
+            state, 0 * x[..., t], dt[..., t], given["A"], B, C, None,
+            dt_bias=given.get("delta_bias"), dt_softplus=given["delta_softplus"],
+        )  # fmt: skip
+        found.append(state)
+    return torch.stack(found), None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "changes"), [*((name, {}) for name in INSTALLED), *CHANGED])
+def test_the_ranges_of_a_card_are_those_of_the_installed_code(name, changes, monkeypatch):
+    torch.manual_seed(0)
+    code = modeling(name)
+    of_layer = FOLDERS[name].layer
+    kernel = {"kda": "chunk_kimi_delta_attention", "mamba-2": "mamba2_chunk_scan", "mamba": "mamba_selective_scan"}.get(
+        of_layer.removesuffix("-bounded"), "torch_chunk_gated_delta_rule" if "deltanet" in of_layer else ""
+    )
+    original = stop_at(monkeypatch, code, kernel) if kernel else None
+    mixer = drawn(code, name, changes)
+    width = changes.get("lru_width", 32)
+    with torch.no_grad():
+        decays, values = steps(name, mixer, original, code, torch.randn(1, T, width))
+    card = of_config({"model_type": name, **({"num_hidden_layers": 4, "num_attention_heads": 4} if name == "minimax" else {}), **changes})
+    of = card.ranges[0]
+    values = decays if values is None else values
+    assert (decays.min().item(), decays.max().item()) == pytest.approx(of.decay, rel=3e-6, abs=0)
+    assert (values.min().item(), values.max().item()) == pytest.approx(of.eigenvalue, rel=3e-6, abs=2e-5)
+    if of_layer == "mamba-2":  # (tokens, heads), whose rates lie far apart
+        both = ((decays == 0).any(dim=0) & (decays == 1).any(dim=0)).any()
+        assert both == (card.holds is CLASSES["counter-free"])
