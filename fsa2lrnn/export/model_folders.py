@@ -261,7 +261,8 @@ def _step_limit(f: Fields, _i: int, _n: int) -> tuple[Ranges, str]:
     f.used.add("time_step_limit")
     value = f.config.get("time_step_limit")
     ends = [0.0, math.inf] if value is None else value if isinstance(value, list) else []
-    ends = [end.get("__float__") if isinstance(end, dict) else end for end in ends]  # as transformers writes infinity
+    # As transformers writes infinity.
+    ends = [math.inf if end == {"__float__": "Infinity"} else end for end in ends]
     if len(ends) != 2 or any(type(end) not in (int, float) for end in ends) or not 0 <= ends[0] <= ends[1] != 0:
         raise UnsupportedFormat(f"time_step_limit = {shown(value)} must be two ascending numbers from 0 on")
     return _step(*ends)
@@ -341,9 +342,11 @@ _OLMO = {
     "value": ("linear_value_head_dim", lambda s: 2 * s["key"]), "taps": ("linear_conv_kernel_dim", 4),
     "units": ("intermediate_size", 11_008),
 }  # fmt: skip
-_BAILING = {
-    "hidden": ("hidden_size", 2_560), "heads": ("num_attention_heads", 32), "key": ("head_dim", 128),
-    "value": ("head_dim", 128), "taps": ("short_conv_kernel_size", 4), "units": ("moe_intermediate_size", 768),
+_BAILING = {  # a file that transformers saved has its own head_dim, and the mixers' sizes under other names
+    "hidden": ("hidden_size", 2_560), "of_head": ("head_dim", 128), "kernel": ("short_conv_kernel_size", 4),
+    "attention": ("num_attention_heads", 32), "heads": ("linear_num_heads", lambda s: s["attention"]),
+    "key": ("linear_head_dim", lambda s: s["of_head"]), "value": ("linear_head_dim", lambda s: s["key"]),
+    "taps": ("linear_conv_kernel_dim", lambda s: s["kernel"]), "units": ("moe_intermediate_size", 768),
 }  # fmt: skip
 _GEMMA = {
     "hidden": ("hidden_size", 2_560), "groups": ("num_attention_heads", 10),

@@ -193,3 +193,134 @@ def test_the_ranges_of_a_card_are_those_of_the_installed_code(name, changes, mon
     if of_layer == "mamba-2":  # (tokens, heads), whose rates lie far apart
         both = ((decays == 0).any(dim=0) & (decays == 1).any(dim=0)).any()
         assert both == (card.holds is CLASSES["counter-free"])
+
+
+LAYERS_OF = [
+    ("olmo_hybrid", {"num_hidden_layers": 3}), ("qwen3_next", {"full_attention_interval": 3}),
+    ("kimi_linear", {"num_hidden_layers": 4, "linear_attn_config": {"full_attn_layers": [2], "kda_layers": [1, 3, 4]}}),
+    ("bailing_hybrid", {"layer_group_size": 2}), ("bamba", {"attn_layer_indices": [1, 7]}),
+    ("granitemoehybrid", {"num_hidden_layers": 2, "layer_types": ["attention", "mamba"]}),
+    ("nemotron_h", {"hybrid_override_pattern": "M-M*E"}), ("jamba", {"attn_layer_period": 3, "attn_layer_offset": 0}),
+    ("zamba", {"num_hidden_layers": 9}), ("recurrent_gemma", {"block_types": ["attention", "recurrent"]}),
+]  # fmt: skip
+KIND = {"linear_attention": "recurrent", "hybrid": "recurrent and attention", "mlp": "units", "moe": "units"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "changes"), [*((name, {}) for name in INSTALLED), *LAYERS_OF])
+def test_layers_and_sizes_are_those_of_the_installed_configuration(name, changes, tmp_path):
+    code = modeling(name)
+    made = type(config_of(code, name, {}))(**changes)
+    made.save_pretrained(tmp_path)
+    saved, empty = read_card(tmp_path), of_config({"model_type": name, **changes})
+    given = getattr(made, "layer_types", None) or ["linear_attention"] * made.num_hidden_layers
+    if name == "falcon_h1":
+        given = ["hybrid"] * made.num_hidden_layers
+    assert saved.types == tuple(KIND.get(kind, "attention") for kind in given)
+    # What is missing in a file has the code's default, and `save_pretrained` writes it.
+    assert (saved.types, saved.ranges, saved.room, saved.notes) == (empty.types, empty.ranges, empty.room, empty.notes)
+    if name == "bailing_hybrid":  # as `from_pretrained` reads it
+        assert type(made).from_pretrained(tmp_path).linear_head_dim == saved.room["key"]
+
+
+HOSTILE = [
+    ([], "a configuration is an object"), ({}, "model_type = None"), ({"model_type": ["mamba"]}, "model_type ="),
+    ({"model_type": "llama"}, "known are those with a linear recurrence, olmo_hybrid, "),
+    ({"model_type": "mamba", "num_hidden_layers": 10**9}, "num_hidden_layers = 1000000000 must be"),
+    ({"model_type": "mamba", "num_hidden_layers": True}, "num_hidden_layers = True must be"),
+    ({"model_type": "mamba", "hidden_size": "big"}, "hidden_size = 'big' must be"),
+    ({"model_type": "mamba", "hidden_size": 0}, "hidden_size = 0 must be"),
+    ({"model_type": "mamba2", "time_step_limit": [1, 0]}, "two ascending numbers"),
+    ({"model_type": "mamba2", "time_step_limit": {"a": 1}}, "two ascending numbers"),
+    ({"model_type": "mamba2", "time_step_limit": [0, {"__float__": "inf"}]}, "two ascending numbers"),
+    ({"model_type": "zamba2", "time_step_min": -1}, "time_step_min = -1 must be a number from 0 on"),
+    ({"model_type": "glm5_next", "linear_lower_bound": 3}, "linear_lower_bound = 3 must be a number of at most 0"),
+    ({"model_type": "glm5_next", "linear_attn_config": [1]}, "linear_attn_config = [1] must be an object"),
+    ({"model_type": "glm5_next", "linear_attn_config": {"head_dim": 8}, "linear_head_dim": 9}, "differ: give one"),
+    ({"model_type": "kimi_linear", "linear_attn_config": {"full_attn_layers": [0], "kda_layers": [9]}}, "share the"),
+    ({"model_type": "qwen3_next", "layer_types": []}, "layer_types: 0 are given"),
+    ({"model_type": "qwen3_next", "layer_types": ["x"] * 48}, "layer_types: 'x' is not known"),
+    ({"model_type": "qwen3_next", "layer_types": ["full_attention"] * 48}, "none of the layers has a recurrence"),
+    ({"model_type": "qwen3_next", "num_hidden_layers": 9, "layer_types": ["mamba"]}, "1 types of layers are given"),
+    ({"model_type": "nemotron_h", "hybrid_override_pattern": "M?"}, "'?' is not known"),
+    ({"model_type": "xlstm", "gate_soft_cap": 0}, "gate_soft_cap = 0 must be a number above 0"),
+    ({"model_type": "jamba", "attn_layer_period": 0}, "attn_layer_period = 0 must be"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "fault"), HOSTILE)
+def test_a_hostile_configuration_is_refused_by_its_field(config, fault):
+    with pytest.raises(UnsupportedFormat) as refused:
+        of_config(config)
+    assert fault in str(refused.value)
+
+
+def test_files_are_bounded_before_they_are_read(tmp_path):
+    path = tmp_path / "config.json"
+    with pytest.raises(UnsupportedFormat, match="no such configuration"):
+        read_card(tmp_path)
+    path.write_text(json.dumps({"model_type": "mamba", "more": "x" * MAX_BYTES}))
+    with pytest.raises(UnsupportedFormat, match=f"more than {MAX_BYTES:,} bytes"):
+        read_card(tmp_path)
+    path.write_text("[" * 100_000)
+    with pytest.raises(UnsupportedFormat, match="nested deeper"):
+        read_card(path)
+    path.write_text('{"model_type": "qwen3_5", "text_config": {"model_type": "qwen3_5_text", "num_hidden_layers": 4}}')
+    assert read_card(path).types == ("recurrent", "recurrent", "recurrent", "attention")
+
+
+def machine(source):
+    return MooreMachine.from_source(source)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_examples_of_a_card_are_answered_as_it_says(name):
+    row = FOLDERS[name]
+    assert row.layer == of_name(name).name
+    assert not row.export or (row.export in EXPORTED and of_name(row.export).name == row.layer)
+    card = of_config({"model_type": name})
+    for source, _ in card.holds.cannot:
+        no = answer(machine(source), card)
+        assert no.kind == "no"
+        assert no.certificate.check().startswith("impossible")
+        assert json.loads(json.dumps(no.to_json()))["scope"] == card.scope
+    for source, _ in card.holds.can:
+        # A model with the fewest layers may have no room for what a stack can hold.
+        assert answer(machine(source), card).kind == "yes"
+    assert answer(machine("regex:(a|b)*"), card).kind == "yes"
+    n = sum("attention" in kind for kind in card.types)
+    assert (f"the {n} layers that attend are left out" in card.scope) == bool(n)
+    assert json.loads(json.dumps(card.to_json()))["model"] == name
+
+
+@pytest.mark.parametrize(("name", "changes", "source", "kind", "why"), [
+    ("olmo_hybrid", {"linear_allow_neg_eigval": False}, "task:parity", "no", "again and again"),
+    ("olmo_hybrid", {"num_hidden_layers": 2}, "task:group(S3)", "unknown", "does not fit: stages "),
+    ("olmo_hybrid", {"linear_key_head_dim": 1}, "task:group(S4, transpositions)", "unknown", "key"),
+    ("qwen3_next", {"num_hidden_layers": 2}, "regex:(ab)*", "yes", "2 of 2 stages"),
+    ("qwen3_next", {"num_hidden_layers": 2, "linear_conv_kernel_dim": 1}, "regex:(ab)*", "unknown", ""),
+    ("mamba2", {"time_step_limit": [0.001, 0.1]}, "regex:b*a(a|b)*", "no", "whether or not"),
+    ("mamba2", {"time_step_limit": [0.001, 0.1], "num_hidden_layers": 1}, "task:shift_register(4)", "yes", "last 4"),
+    ("mamba2", {"time_step_limit": [0.001, 0.1], "num_hidden_layers": 1}, "task:shift_register(5)", "unknown", "last 5"),
+    ("rwkv", {}, "regex:a(a|b)*", "unknown", "first letters count"),
+    ("nemotron_h", {}, "regex:(ab)*", "unknown", "stages 2 of 1"),
+    ("xlstm", {"gate_soft_cap": 200.0}, "regex:b*a(a|b)*", "yes", "of 32 stages"),
+    ("minimax", {}, "regex:b*a(a|b)*", "no", "would be the same"),
+])  # fmt: skip
+def test_sizes_and_flags_decide(name, changes, source, kind, why):
+    found = answer(machine(source), of_config({"model_type": name, **changes}))
+    assert (found.kind, why in found.why) == (kind, True)
+
+
+def test_fields_that_the_code_does_not_read_are_named():
+    config = {"model_type": "nemotron_h", "time_step_limit": [0, 1], "time_step_min": 0.1, "allow_neg_eigval": True}
+    card = of_config(config)
+    assert card.ignored == ("allow_neg_eigval", "time_step_limit")
+    assert card.notes == (
+        "calls of several tokens limit Δ to [0.1, inf], a call of one token does not; in the former a head keeps only "
+        "where its decay rounds to 1",
+    )
+    assert of_config({"model_type": "olmo_hybrid", "linear_allow_neg_eigval": False}).ignored == ()
+    assert math.isclose(of_config({"model_type": "glm5_next"}).ranges[0].decay[0], math.exp(-5), rel_tol=1e-6)
+    assert np.isclose(of_config({"model_type": "minimax"}).ranges[0].decay[0], 0.44318, atol=1e-5)
+    assert answer(zoo.parity(), of_config({"model_type": "kimi_linear"})).kind == "no"
