@@ -26,8 +26,6 @@ FILE = ROOT / "docs" / "coverage.md"
 SOUNDNESS, FUZZ = ROOT / "verify" / "soundness" / "counts.json", ROOT / "tests" / "fuzz" / "counts.json"
 HEAD = ("verdict", "where", "dtype", "scans", "calls", "threads", "environment", "positions")
 TITLES = {  # of readers on the page; their names in tests/fuzz seed the hostile files
-    "released weights": "paper weights",
-    "what was asked": "run request",
     "configuration of others": "external configuration",
     "weights of others": "external weights",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import signal
 import time
@@ -53,7 +52,7 @@ def run_due(
 def known_rows(name: str, of: str = "runs", parts: Iterable[Path] = ()) -> list[Row]:
     """Return the rows of that name in results/NAME.json, if the file exists yet, and in the files of other parts."""
     files = [path for path in [results_io.RESULTS / f"{name}.json", *parts] if path in parts or path.exists()]
-    return [row for path in files for row in json.loads(path.read_text(encoding="utf-8"))["results"][of]]
+    return [row for path in files for row in results_io.read(path)["results"][of]]
 
 
 @contextmanager

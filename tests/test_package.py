@@ -102,26 +102,6 @@ def test_the_make_targets_exist():
         assert f"\n{target}:" in makefile
 
 
-def test_every_dependency_has_its_reason():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    section = contributing.split("## Dependencies")[1]
-    rows = re.findall(r"^\| ([a-z][a-z0-9, -]*) \| ", section, re.MULTILINE)
-    assert set(", ".join(rows).split(", ")) - {"package", "extra"} == names(project["dependencies"])
-    extras = dict(re.findall(r"^\| `([a-z]+)` \| ([a-z0-9, -]*) \| ", section, re.MULTILINE))
-    wanted = project["optional-dependencies"]
-    assert {extra: set(row.split(", ")) for extra, row in extras.items()} == {
-        extra: names(wanted[extra]) for extra in wanted.keys() - {"dev"}
-    }
-    every, *others = wanted["dev"]
-    assert every == f"fsa2lrnn[{','.join(sorted(extras.keys() - {'wandb'}))}]"
-    assert all(name in section for name in names(others))
-
-
-def names(requirements):
-    return {re.split(r"[<>=;\[]", text)[0] for text in requirements}
-
-
 def test_links_lead_somewhere():
     targets = re.findall(r"\]\(([^)#]+)", README)
     assert len(targets) > 20

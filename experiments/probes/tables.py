@@ -51,23 +51,6 @@ def _joined(names: list[str]) -> str:
     return ", ".join([names[0], *(name.removeprefix(f"{first} ") for name in names[1:])])
 
 
-def interpreted() -> str:
-    """Return a table of flash-linear-attention's Triton kernels in Triton's interpreter."""
-    found = results_io.read("probe_interpreted")["results"]
-    rows = [
-        [
-            f"`{r['kernel']}`",
-            r["op"],
-            r["dtype"],
-            str(r["tokens"]),
-            ", ".join(r.get("cases", {})) or "none",
-            r["result"],
-        ]
-        for r in found["kernels"]
-    ]
-    return markdown(["kernel", "operator", "dtype", "tokens", "cases", "result"], rows)
-
-
 def on_gpu() -> str:
     """Return a table of Triton kernels on a GPU: what is wrong in each dtype, and how many configurations ran."""
     found: list[dict[str, Any]] = results_io.read("probe_gpu")["results"]["kernels"]

@@ -43,6 +43,16 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def shortened(report: dict[str, Any]) -> dict[str, Any]:
+    """Return a report with the number of wrong runs in place of each: the remark describes the first."""
+    patterns = {}
+    for pattern, one in report["patterns"].items():
+        patterns[pattern] = {key: value for key, value in one.items() if key != "wrong" and value != ""}
+        if one["wrong"]:
+            patterns[pattern]["n_wrong_runs"] = len(one["wrong"])
+    return report | {"patterns": patterns}
+
+
 def main(
     sites: Annotated[Path | None, typer.Argument(help="a folder of packages per version")] = None,
     folders: Annotated[Path | None, typer.Argument(help="the canaries")] = None,
@@ -61,7 +71,7 @@ def main(
             if name in found:
                 continue
             try:
-                found[name] = check_elsewhere(folder, site).to_json()
+                found[name] = shortened(check_elsewhere(folder, site).to_json())
                 wrong = [pattern for pattern, one in found[name]["patterns"].items() if one["answer"] == "wrong"]
                 print(f"{name}: {', '.join(wrong) or 'nothing wrong'}", flush=True)
             except CheckpointError as fault:

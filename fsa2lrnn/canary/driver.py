@@ -61,9 +61,9 @@ class Stack:
                 more.pop("attention_mask", None)
         else:
             self.calls = []
-            if self.own_caches:
-                more[self.cache_name] = self.own_caches[0](self.model.config, len(rows), dtype=self.model.dtype)
         self._record(rows, more)
+        if cache is None and self.own_caches:
+            more[self.cache_name] = self.own_caches[0](self.model.config, len(rows), dtype=self.model.dtype)
         answer = self.model(input_ids=torch.tensor(rows), use_cache=True, **more)
         if (cache := getattr(answer, self.cache_name)) is None:
             raise Refused("a call returns no cache")

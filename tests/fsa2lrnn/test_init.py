@@ -168,22 +168,6 @@ def beginning(text):
 
 
 @pytest.mark.long
-def test_no_optional_package_is_imported_where_it_may_be_missing():
-    """A module imports one at its head only if whoever imports that module has asked for the package before."""
-    asks_first = {"fsa2lrnn/nn/scans/triton_kernels.py"}
-    asks_first = {path for path in asks_first if (ROOT / path).exists()}  # an extra may have been deleted
-    found = set()
-    for path in (ROOT / "fsa2lrnn").rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            for inner in ast.walk(node) if isinstance(node, ast.Try) else [node]:
-                names = [alias.name for alias in inner.names] if isinstance(inner, ast.Import) else []
-                names += [inner.module or ""] if isinstance(inner, ast.ImportFrom) else []
-                if any(name.partition(".")[0] in OPTIONAL for name in names):
-                    found.add(path.relative_to(ROOT).as_posix())
-    assert found == asks_first
-
-
-@pytest.mark.long
 def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
     models = ROOT / "experiments" / "models"
     even, total = models / "even5" / "seed-4.safetensors", models / "sum2" / "seed-0.safetensors"

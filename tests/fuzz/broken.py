@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from fsa2lrnn.errors import Fsa2LrnnError
-from tests.fuzz.base import Reader, given
+from tests.fuzz.mutate import Reader, given
 
 
 def one(act):

@@ -1,40 +1,37 @@
 """Time and memory of hostile inputs of at most 100 kB: `python -m tests.fuzz.limits [SEED [KIND …]]`.
 
-Each input is read in a fork of a process in which the same question has been answered for harmless ones, so that
-modules are imported and kernels compiled. Measured are the processor time of the fork, and the peak of its resident
-memory above that at its start (VmHWM of /proc/self/status, Linux). Both have limits: `explain` and `classify` are asked
-for at most `ASKED` seconds and may take one more, a reader may take `READ`; the memory is `MEGABYTES`.
+Each input is read in a fork of a process in which the same question has been answered for harmless ones. Measured are
+the processor time of the fork and the peak of its resident memory above that at its start (Linux). Both have limits:
+`explain` and `classify` are asked for at most `ASKED` seconds and may take one more; a reader and `check` may take
+`READ`; the memory is `MEGABYTES`.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import os
-import re
-import resource
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout, suppress
-from io import StringIO
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from fsa2lrnn import MooreMachine, check
 from fsa2lrnn.automata.formats import read_source
 from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.cli import app
 from fsa2lrnn.errors import Fsa2LrnnError
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn.checkpoint import digest
+from fsa2lrnn.verification.certificate import Certificate
+from tests.fuzz.mutate import Reader, given
 from tests.fuzz.readers import READERS
+from tests.fuzz.worker import attempt, warm
 
 ASKED, READ, MEGABYTES, LARGEST = 2.0, 5.0, 500, 100_000
-Question = Callable[[Path], object]
-QUESTIONS: dict[str, Question] = {
-    "explain": lambda path: app(["explain", str(path), "--max-seconds", str(ASKED)], standalone_mode=False),
-    "classify": lambda path: classify(read_source(path), max_seconds=ASKED),
-}
 
 
 def machine_text(maps: list[Any], outputs: Any) -> str:
@@ -92,55 +89,61 @@ TEXTS = [  # of little that claims much, or nests, or repeats
 ]  # fmt: skip
 
 
-def measured(question: Question, path: Path) -> tuple[str, float, float]:
-    """Return the end, the processor seconds and the peak in MB of a question in a fork of this process."""
-    reading, writing = os.pipe()
-    if (child := os.fork()) == 0:
-        with suppress(BaseException):
-            Path("/proc/self/clear_refs").write_text("5")  # the peak starts at what there is
-            before = _megabytes("VmRSS")
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
-            end = "answered"
-            try:
-                with redirect_stdout(StringIO()):
-                    question(path)
-            except (Exception, SystemExit) as fault:
-                end = type(fault).__name__
-            used = resource.getrusage(resource.RUSAGE_SELF)
-            value = end, used.ru_utime + used.ru_stime, _megabytes("VmHWM") - before
-            os.write(writing, json.dumps(value).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    return tuple(json.loads(text)) if text else ("killed", math.inf, math.inf)
+@cache
+def rounding_models() -> dict[str, LRNN]:
+    """Return models whose steps round and whose outputs are constant, by the digest of their weights."""
+    models = list[LRNN]()
+    for seed in range(6):
+        torch.manual_seed(seed)
+        layer = BlockLayerConfig((2 + seed % 3,), 3, 2)
+        model = LRNN(LRNNConfig(("a", "b"), (0, 1), (layer,), 4, 3))
+        with torch.no_grad():
+            model.get_parameter("readout.2.bias").copy_(torch.tensor([1e3, 0]))
+        models.append(model)
+    return {digest(model.state_dict()): model for model in models}
 
 
-def _megabytes(name: str) -> float:
-    return int(re.findall(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())[0]) / 1024
+def claims() -> Iterator[tuple[str, str]]:
+    """Yield certificates, all true, of models that round for every length and for more letters than can be read."""
+    machine = MooreMachine([[0], [0]], [0], alphabet="ab")
+    for sha256 in rounding_models():
+        for horizon in (None, 10**6):
+            certificate = Certificate(
+                horizon=horizon, margins=np.zeros(0), method="enumeration", dtype="float32", scans=("sequential",),
+                slack=0.0, sha256=sha256, machine=machine,
+            )  # fmt: skip
+            yield f"{sha256[:8]} up to {horizon}", json.dumps(certificate.to_json())
+
+
+def check_claim(path: Path) -> object:
+    certificate = Certificate.load(path)
+    return check(certificate, rounding_models()[certificate.sha256])
+
+
+QUESTIONS: dict[str, Callable[[Path], object]] = {
+    "explain": lambda path: app(["explain", str(path), "--max-seconds", str(ASKED)], standalone_mode=False),
+    "classify": lambda path: classify(read_source(path), max_seconds=ASKED),
+    "check": check_claim,
+}
 
 
 def main(seed: int, kinds: list[str]) -> int:
     """Print a row per input; return the number of rows beyond a limit."""
-    rows = [(kind, name, text) for name, text in machines(np.random.default_rng(seed)) for kind in QUESTIONS]
-    rows += [(kind, text[:20], text) for kind, text in TEXTS]
+    rows = [(kind, *row) for row in machines(np.random.default_rng(seed)) for kind in ("explain", "classify")]
+    rows += [("check", *row) for row in claims()] + [(kind, text[:20], text) for kind, text in TEXTS]
     rows = [(kind, name, text.encode()[:LARGEST]) for kind, name, text in rows if not kinds or kind in kinds]
-    beyond, warmed = 0, set[str]()
+    beyond, warmed = 0, dict[str, Reader]()
     with tempfile.TemporaryDirectory() as place:
         for kind, name, content in rows:
-            reader = READERS.get(kind, READERS["JSON machine"])
-            question, limit = QUESTIONS.get(kind, reader.read), ASKED + 1 if kind in QUESTIONS else READ
-            path = Path(place) / f"input{reader.ending}"
-            for harmless in reader.valid() if kind not in warmed else []:
-                path.write_bytes(harmless)
-                with suppress(Fsa2LrnnError, OSError), redirect_stdout(StringIO()):
-                    question(path)
-            warmed.add(kind)
-            path.write_bytes(content)
-            end, seconds, peak = measured(question, path)
-            is_beyond = seconds > limit or peak > MEGABYTES
+            limit = ASKED + 1 if kind in ("explain", "classify") else READ
+            if kind not in warmed:
+                reader = READERS.get(kind, READERS["JSON machine"])
+                refuses = (Fsa2LrnnError, OSError, SystemExit, *reader.refuses)
+                warmed[kind] = reader._replace(read=QUESTIONS.get(kind, reader.read), refuses=refuses, spare=1 << 40)
+                valid = given(content) if kind == "check" else reader.valid
+                warm(warmed[kind]._replace(valid=valid), Path(place))
+            end, seconds, peak = attempt(warmed[kind], Path(place), content, 60.0)
+            is_beyond = seconds > limit or peak > MEGABYTES or end.startswith("!")
             beyond += is_beyond
             print(f"{'BEYOND' * is_beyond:6} {kind:12} {seconds:6.2f} s {peak:6.0f} MB  {end:18} {name!r}", flush=True)
     print(f"{len(rows)} inputs of seed {seed}, {beyond} beyond a limit")

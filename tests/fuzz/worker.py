@@ -1,14 +1,14 @@
-"""Reads hostile files one after the other, each under limits on memory and time: `python -m tests.fuzz.worker JOB`.
+"""Reads hostile files, each in a fork of this process and under limits: `python -m tests.fuzz.worker JOB`.
 
-A process of its own, since what is to be found may end it. Memory is limited by the operating system (RLIMIT_DATA: all
-that is mapped to be written, whoever asks for it) to what the process has after it has read the valid files, what the
-reader may take, and twenty times the file. Time is the processor's.
+A fork, since what is to be found may end it, and so that no input leaves anything behind for the next. The operating
+system limits its memory (RLIMIT_DATA: all that is mapped to be written, whoever asks for it) to what the process has
+after the valid files, what the reader may take, and twenty times the file. Time is the processor's.
 """
 
 from __future__ import annotations
 
-import gc
 import json
+import math
 import os
 import random
 import re
@@ -16,26 +16,52 @@ import resource
 import signal
 import sys
 import tempfile
-import time
 import traceback
 from collections import Counter
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.base import Reader
+from tests.fuzz.mutate import Reader
 
 
 class Hang(BaseException):
     """An input took longer than it may."""
 
 
-def attempt(reader: Reader, folder: Path, content: bytes, base: int, seconds: float) -> str:
-    """Read one file; how it ended: "read", the kind of refusal, or "!" and what should not have been."""
-    path = folder / f"file{reader.ending}"
-    path.write_bytes(content)
+def attempt(reader: Reader, folder: Path, content: bytes, seconds: float) -> tuple[str, float, float]:
+    """Read one file in a fork: how that ended, its processor seconds and its peak memory in MB, above that before.
+
+    The end is "read", the kind of refusal, or "!" and what should not have been.
+    """
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        with suppress(BaseException):
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+            path = folder / f"file{reader.ending}"
+            path.write_bytes(content)
+            Path("/proc/self/clear_refs").write_text("5")  # the peak starts at what there is
+            before = _megabytes("VmRSS")
+            end = _end(reader, path, reader.spare + 20 * len(content), seconds)
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            value = end, used.ru_utime + used.ru_stime, _megabytes("VmHWM") - before
+            os.write(writing, json.dumps(value).encode())
+        os._exit(1)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        text = pipe.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    for left in folder.iterdir():
+        left.unlink()
+    return tuple(json.loads(text)) if text else (f"!the process ended with {status}", math.inf, math.inf)
+
+
+def _end(reader: Reader, path: Path, memory: int, seconds: float) -> str:
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    resource.setrlimit(resource.RLIMIT_DATA, (base + reader.spare + 20 * len(content), hard))
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds) + 10,) * 2)  # where no signal is handled
+    resource.setrlimit(resource.RLIMIT_DATA, (int(_megabytes("VmData") * 2**20) + memory, hard))
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         reader.read(path)
@@ -48,40 +74,50 @@ def attempt(reader: Reader, folder: Path, content: bytes, base: int, seconds: fl
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+
+
+def _megabytes(name: str) -> float:
+    return int(re.findall(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())[0]) / 1024
+
+
+def warm(reader: Reader, folder: Path) -> None:
+    """Read the valid files in this process: modules are imported and kernels compiled then."""
+    for content in reader.valid():
+        path = folder / f"file{reader.ending}"
+        path.write_bytes(content)
+        with suppress(*reader.refuses):
+            reader.read(path)
         for left in folder.iterdir():
             left.unlink()
 
 
 def main(job: dict[str, Any]) -> None:
-    """Read inputs `start` … `stop` − 1 of one reader; a line of JSON for what is wrong, and one for the counts."""
+    """Read the inputs of one reader; print a line of JSON for what is wrong, and one for the counts."""
     name, seed = job["reader"], job["seed"]
     reader: Reader = import_module(job["module"]).READERS[name]
     found, slowest = Counter[str](), 0.0
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as place:
         folder = Path(place)
-        for content in 2 * reader.valid():  # caches and compiled kernels are there then
-            if (end := attempt(reader, folder, content, 1 << 40, 60.0)) != "read":
-                raise AssertionError(f"{name}: a valid file is refused: {end}\n{content[:200]!r}")
+        warm(reader, folder)
         reader.hostile(random.Random(0))
-        gc.collect()
-        base = 1024 * int(re.findall(r"VmData:\s+(\d+)", Path("/proc/self/status").read_text())[0])
-        for i in range(job["start"], job["stop"]):
-            os.pwrite(job["progress"], i.to_bytes(8, "little"), 0)
+        for content in reader.valid():
+            if (end := attempt(reader, folder, content, 60.0)[0]) != "read":
+                raise AssertionError(f"{name}: a valid file is refused: {end}\n{content[:200]!r}")
+        for i in range(job["inputs"]):
             content = reader.hostile(random.Random(f"{seed} {name} {i}"))  # the same in every process
-            begun = time.process_time()
-            end = attempt(reader, folder, content, base, job["seconds"])
-            slowest = max(slowest, time.process_time() - begun)
+            end, seconds, _ = attempt(reader, folder, content, job["seconds"])
             if end.startswith("!"):
                 print(json.dumps({"input": i, "bytes": len(content), "fault": end[1:]}), flush=True)
-                end = "!"
+                end, seconds = "!", 0.0
+            slowest = max(slowest, seconds)
             found[end] += 1
     print(json.dumps({"ends": found, "slowest": slowest}), flush=True)
 
 
-def _end(*_: object) -> None:
+def _raise(*_: object) -> None:
     raise Hang
 
 
+signal.signal(signal.SIGPROF, _raise)
 if __name__ == "__main__":
-    signal.signal(signal.SIGPROF, _end)
     main(json.loads(sys.argv[1]))

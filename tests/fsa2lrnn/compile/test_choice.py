@@ -192,13 +192,6 @@ def test_an_index_layout_is_one_block_and_unknown_options_are_named():
             compile_recurrence(zoo.parity(), **{option: "round"})
 
 
-@given(machines())
-def test_every_column_has_norm_exactly_one_for_every_p(machine):
-    A = compile_recurrence(machine).tables.A
-    for p in (1, 1.2, 2, np.inf):
-        assert (np.linalg.norm(A, ord=p, axis=-2) == 1).all()
-
-
 @given(machines(), st.sampled_from(["dense", "index"]))
 def test_tables_are_proved_in_integers(machine, layout):
     verdict = prove_equivalent(compile_recurrence(machine, layout=layout), machine)

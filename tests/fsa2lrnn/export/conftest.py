@@ -9,7 +9,6 @@ import torch
 from fsa2lrnn import MooreMachine, zoo
 
 
-
 def random_cascade(seed, n_letters=3, values=2):
     """A register, and a second one that each letter resets or keeps depending on the first one's value."""
     rng = np.random.default_rng(seed)

@@ -23,11 +23,14 @@ KINDS = {
 }  # fmt: skip
 _BAMBA = {
     "hidden_size": 32, "intermediate_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "mamba_n_heads": 4,
-    "mamba_d_head": 16, "mamba_d_state": 8, "mamba_n_groups": 2, "num_hidden_layers": 3, "mamba_chunk_size": 32, "attn_implementation": "eager",
+    "mamba_d_head": 16, "mamba_d_state": 8, "mamba_n_groups": 2, "num_hidden_layers": 3, "mamba_chunk_size": 32,
+    "attn_implementation": "eager",
 }  # fmt: skip
 _KINDS = ["linear_attention", "full_attention", "linear_attention"]
-LINEAR = {"mamba2": {0, 1}, "falcon_h1": {0, 1, 2}, **dict.fromkeys(["bamba", "granitemoehybrid"], {0, 2}),
-          "nemotron_h": {0, 2}, "zamba2": {0, 1, 2}}  # fmt: skip
+LINEAR = {  # the numbers of the linear layers of models whose last layer is not the only other one
+    "mamba2": {0, 1}, "falcon_h1": {0, 1, 2}, "bamba": {0, 2}, "granitemoehybrid": {0, 2}, "nemotron_h": {0, 2},
+    "zamba2": {0, 1, 2},
+}  # fmt: skip
 SIZES = {
     "olmo_hybrid": {
         "prefix": "OlmoHybrid", "hidden_size": 48, "intermediate_size": 32, "num_hidden_layers": 4,
@@ -54,7 +57,7 @@ SIZES = {
     },
     "bamba": {"prefix": "Bamba", "attn_layer_indices": [1], **_BAMBA},
     "falcon_h1": {
-        "prefix": "FalconH1", "mamba_d_ssm": 64, "ssm_in_multiplier": 0.75, "ssm_multipliers": [1.0, 1.0, 1.0, 1.0, 3.0],
+        "prefix": "FalconH1", "mamba_d_ssm": 64, "ssm_in_multiplier": 0.75, "ssm_multipliers": [1.0] * 4 + [3.0],
         **_BAMBA,
     },
     "granitemoehybrid": {

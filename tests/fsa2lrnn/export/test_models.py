@@ -134,7 +134,7 @@ TASKS = {
     **dict.fromkeys(SIBLINGS, ("flip_flop", "ab_star", "cascade")),
 }
 LONG = {
-    **TASKS, "qwen3.5": [], **dict.fromkeys(SIBLINGS, ["cascade"]),
+    **TASKS, "qwen3.5": [], **dict.fromkeys(SIBLINGS, ("cascade",)),
     "olmo-hybrid": ["group(S3, transpositions)", "group(S4, transpositions)", "group(S5, transpositions)"],
 }  # fmt: skip
 
@@ -161,6 +161,7 @@ def in_turn(table):
 @pytest.mark.long_cases(
     "kimi-linear-shift_register-float32", "mamba-2-shift_register-float32", "mamba-register-bfloat16",
     "olmo-hybrid-group(S4)-float32", "qwen3-next-register-float32",
+    *(f"{layer}-{case}" for layer in SIBLINGS for case in ("ab_star-bfloat16", "cascade-float32")),
 )  # fmt: skip
 @pytest.mark.parametrize(("layer", "machine", "dtype"), [*in_turn(TASKS)])
 def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, agrees, layer, machine, dtype):
@@ -176,7 +177,7 @@ def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, 
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("layer", SIBLINGS)
-def test_siblings_with_experts_and_attention_between_layers(agrees, tmp_path, layer, dtype):
+def test_siblings_with_experts_and_attention_between_layers(agrees, layer, dtype):
     """Plans in the shape of canaries: experts where the model has them, heads of 16, attention after two stages."""
     plan = construct(MACHINES["cascade"], has_reflections=False)
     model = target(layer).build(replace(plan, shape=Shape(16, 1, 2, 4)), getattr(torch, dtype))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.base import Reader
+from tests.fuzz.mutate import Reader
 from tests.fuzz.readers import certificates, machines, models, training
 
 READERS: dict[str, Reader] = machines.READERS | models.READERS | certificates.READERS | training.READERS

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
 
 from fsa2lrnn import certify, check, compile_machine, prove_equivalent, represent, save, zoo
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
@@ -22,8 +21,8 @@ from fsa2lrnn.export import recheck as refusals
 from fsa2lrnn.export.refuse import refuse
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.verification.certificate import Certificate, pack
-from tests.fuzz.base import Reader, of_json
-from tests.fuzz.readers.models import Parts, hostile_tensors, model_file, networks
+from tests.fuzz.mutate import Reader, of_json
+from tests.fuzz.readers.models import networks, of_tensors
 
 recheck = sys.modules["fsa2lrnn.families.recheck"]  # in the package the name is the function's
 
@@ -66,8 +65,8 @@ def check_certificate(path: Path) -> object:
 
 
 @cache
-def proofs() -> tuple[tempfile.TemporaryDirectory[str], list[Parts]]:
-    """A folder with the models and machines of proofs by enumeration, and their certificates as tensors and texts."""
+def proofs() -> tuple[tempfile.TemporaryDirectory[str], list[bytes]]:
+    """A folder with the models and machines of proofs by enumeration, and their certificates."""
     place, files = tempfile.TemporaryDirectory(), []
     for name, machine in (("0", zoo.parity()), ("1", zoo.sum_mod(3))):
         folder, model = Path(place.name), compile_machine(machine)
@@ -75,18 +74,12 @@ def proofs() -> tuple[tempfile.TemporaryDirectory[str], list[Parts]]:
         prove_equivalent(model, machine, certificate=path)
         save(model, folder / f"{name}.safetensors")
         (folder / f"{name}.json").write_text(machine.to_json(), encoding="utf-8")
-        with safe_open(path, framework="pt") as source:
-            tensors = {key: source.get_tensor(key) for key in source.keys()}  # noqa: SIM118
-            files.append((tensors, source.metadata()))
+        files.append(path.read_bytes())
     return place, files
 
 
-def proof_files() -> list[Parts]:
+def proof_files() -> list[bytes]:
     return proofs()[1]
-
-
-def whole_proofs() -> list[bytes]:
-    return [model_file(*file) for file in proof_files()]
 
 
 def check_proof(path: Path) -> object:
@@ -142,7 +135,7 @@ def ran(main: Any, rejected: type[Exception]) -> Any:
 
 READERS: dict[str, Reader] = {
     "proof certificate": Reader(
-        whole_proofs, hostile_tensors(proof_files, "certificate"), check_proof, ".safetensors",
+        proof_files, of_tensors(proof_files, "certificate"), check_proof, ".safetensors",
         (InvalidCertificate, UnsupportedInput, OSError), 500 << 20,
     ),
     "certificate": Reader(

@@ -10,7 +10,7 @@ from pathlib import Path
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.formats import dot, jflap, json_file, openfst
 from fsa2lrnn.symbols import encode
-from tests.fuzz.base import Hostile, Reader, Valid, given, of_json, of_text
+from tests.fuzz.mutate import Hostile, Reader, Valid, given, of_json, of_text
 
 DATA = Path(__file__).parents[2] / "fsa2lrnn" / "automata" / "formats" / "data"
 

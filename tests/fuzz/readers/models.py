@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import tempfile
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,15 @@ import torch
 from safetensors.torch import load as tensors_in
 from safetensors.torch import save as to_bytes
 
-from fsa2lrnn import compile_machine, zoo
+from fsa2lrnn import compile_machine, save, zoo
 from fsa2lrnn.automata.formats.json_file import to_value
 from fsa2lrnn.export import folder as exported
 from fsa2lrnn.export.eigenvalues import eigenvalues
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load
-from fsa2lrnn.nn import checkpoint as models
 from fsa2lrnn.nn.checkpoint import _in_order, digest
 from tests.fsa2lrnn.export.test_eigenvalues import SIZES
-from tests.fuzz.base import Hostile, Reader, of_json
-from tests.fuzz.mutate import HOSTILE, encoded, in_bytes, in_json, json_text
+from tests.fuzz.mutate import HOSTILE, Hostile, Reader, Valid, encoded, in_bytes, in_json, json_text, of_json
 from tests.fuzz.readers.machines import machines
-
-Parts = tuple[dict[str, torch.Tensor], dict[str, str]]
 
 
 @cache
@@ -40,23 +35,24 @@ def networks() -> list[LRNN]:
     return [*models, LRNN(small), LRNN(householder), compile_machine(machines()[-1])]
 
 
-def model_file(tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> bytes:
-    return _in_order(to_bytes(tensors, {"sha256": digest(tensors)} | metadata))
-
-
 @cache
-def model_files() -> list[Parts]:
-    form = {"format": models.FORM.name, "version": str(models.FORM.version)}
-    states = [{name: x.contiguous() for name, x in model.state_dict().items()} for model in networks()]
-    configs = [form | {"config": json.dumps(model.config.to_json())} for model in networks()]
-    return list(zip(states, configs, strict=True))
+def model_files() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as place:
+        path, files = Path(place) / "model.safetensors", []
+        for model in networks():
+            save(model, path)
+            files.append(path.read_bytes())
+        return files
 
 
-def with_other_header(content: bytes, rng: random.Random, own: list[Any]) -> bytes:
+def header_of(content: bytes) -> Any:
+    return json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+
+
+def with_other_header(content: bytes, rng: random.Random) -> bytes:
     """A safetensors file with values of its header changed."""
-    size = int.from_bytes(content[:8], "little")
-    header = encoded(json_text(in_json(json.loads(content[8 : 8 + size]), rng, own), rng))
-    return len(header).to_bytes(8, "little") + header + content[8 + size :]
+    header = encoded(json_text(in_json(header_of(content), rng, list(range(8))), rng))
+    return len(header).to_bytes(8, "little") + header + content[8 + int.from_bytes(content[:8], "little") :]
 
 
 def other_tensors(tensors: dict[str, torch.Tensor], rng: random.Random) -> dict[str, torch.Tensor]:
@@ -81,26 +77,28 @@ def other_tensors(tensors: dict[str, torch.Tensor], rng: random.Random) -> dict[
     return tensors
 
 
-def hostile_tensors(files: Callable[[], list[Parts]], part: str) -> Hostile:
-    """Files changed in their bytes, their header, the JSON of one part of their metadata, or their tensors."""
+def of_tensors(valid: Valid, part: str = "") -> Hostile:
+    """Safetensors files changed in their bytes, header, tensors, or metadata: a value or the JSON of one part."""
 
     def hostile(rng: random.Random) -> bytes:
-        tensors, metadata = rng.choice(files())
-        match rng.randrange(5):
+        content = rng.choice(valid())
+        tensors, metadata = tensors_in(content), header_of(content)["__metadata__"]
+        match rng.randrange(5 if part else 3):
             case 0:
-                return in_bytes(model_file(tensors, metadata), rng)
+                return in_bytes(content, rng)
             case 1:
-                return with_other_header(model_file(tensors, metadata), rng, list(range(8)))
+                return with_other_header(content, rng)
             case 2:
-                tensors = other_tensors(tensors, rng)
+                tensors = other_tensors(dict(sorted(tensors.items())), rng)
+                if "sha256" in metadata:
+                    metadata["sha256"] = digest(tensors)
             case 3:
-                key = rng.choice([*metadata, "sha256"])
                 value = rng.choice((*map(str, HOSTILE[:30]), "9" * 5_000, "[" * 100_000))
-                metadata = metadata | {key: value.encode(errors="replace").decode()}
+                metadata[rng.choice([*sorted(metadata), "more"])] = value.encode(errors="replace").decode()
             case _:
                 other = json_text(in_json(json.loads(metadata[part]), rng), rng)
-                metadata = metadata | {part: encoded(other).decode(errors="replace")}
-        return model_file(tensors, metadata)
+                metadata[part] = encoded(other).decode(errors="replace")
+        return _in_order(to_bytes(tensors, metadata))
 
     return hostile
 
@@ -110,11 +108,6 @@ def run_model(path: Path) -> object:
     model = load(path)
     letters = list(model.alphabet[:3])
     return [model.transduce(letters * repetitions) for repetitions in (1, 50, 1_000)], model.initial_logits()
-
-
-@cache
-def whole_models() -> list[bytes]:
-    return [model_file(*parts) for parts in model_files()]
 
 
 NAMES = ("config.json", "model.safetensors")
@@ -155,18 +148,6 @@ def read_folder(path: Path, at: int) -> object:
     return eigenvalues(path.parent, [0, 1, 2])
 
 
-def hostile_weights(rng: random.Random) -> bytes:
-    """Bytes, the header or a tensor changed."""
-    content = rng.choice(weights())
-    match rng.randrange(3):
-        case 0:
-            return in_bytes(content, rng)
-        case 1:
-            return with_other_header(content, rng, list(range(8)))
-        case _:
-            return _in_order(to_bytes(other_tensors(dict(sorted(tensors_in(content).items())), rng), {"format": "pt"}))
-
-
 @cache
 def descriptions() -> list[bytes]:
     head = {"format": exported.FORMAT, "version": exported.VERSION, "how": "", "written_with": {}}
@@ -180,8 +161,8 @@ def read_description(path: Path) -> object:
 
 
 READERS: dict[str, Reader] = {
-    "model": Reader(whole_models, hostile_tensors(model_files, "config"), run_model, ".safetensors"),
+    "model": Reader(model_files, of_tensors(model_files, "config"), run_model, ".safetensors"),
     "configuration of others": Reader(configurations, of_json(configurations), lambda path: read_folder(path, 0)),
-    "weights of others": Reader(weights, hostile_weights, lambda path: read_folder(path, 1)),
+    "weights of others": Reader(weights, of_tensors(weights), lambda path: read_folder(path, 1)),
     "exported folder": Reader(descriptions, of_json(descriptions), read_description),
 }

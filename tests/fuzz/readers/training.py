@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,14 +18,12 @@ from fsa2lrnn.learning.learning_run import LearningRun
 from fsa2lrnn.learning.recipe import Recipe
 from fsa2lrnn.learning.saving import RunFolder, RunRequest
 from fsa2lrnn.learning.word_files import read_words
-from fsa2lrnn.nn.checkpoint import open_tensors
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.grid import Sweep, read_sweep
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import TrainingRun, train
-from tests.fuzz.base import Reader, given, of_json, of_text
-from tests.fuzz.mutate import encoded, in_json, json_text
-from tests.fuzz.readers.models import Parts, hostile_tensors, model_file
+from tests.fuzz.mutate import Reader, encoded, given, in_json, json_text, of_json, of_text
+from tests.fuzz.readers.models import of_tensors
 
 TINY = Settings(
     "task:parity", embedding_dim=2, block=1, heads=2, normalisation="clip", connection="chain", batch=2, length=3,
@@ -59,17 +56,12 @@ def own() -> list[Any]:
     return ["householder", "index", "my:Layer", {"factors": 10**9}, "cuda:99999", "mixed", "float64", 99_999_999_999]
 
 
-def checkpoint(path: Path, form: Any) -> list[Parts]:
-    with open_tensors(path, form) as file:
-        return [(dict(file.tensors()), {k: v for k, v in file.metadata.items() if k != "sha256"})]
-
-
 @cache
-def run_files() -> list[Parts]:
-    """The checkpoint of a tiny run, by its parts."""
+def run_files() -> list[bytes]:
+    """The checkpoint of a tiny run."""
     with tempfile.TemporaryDirectory() as folder:
         train(TINY, folder)
-        return checkpoint(Path(folder) / run_folder.CHECKPOINT, run_folder.FORM)
+        return [(Path(folder) / run_folder.CHECKPOINT).read_bytes()]
 
 
 def resume(path: Path) -> object:
@@ -94,12 +86,12 @@ def learning() -> LearningRun:
 
 
 @cache
-def learning_files() -> list[Parts]:
-    """The checkpoint of a tiny run of `learn`, by its parts."""
+def learning_files() -> list[bytes]:
+    """The checkpoint of a tiny run of `learn`."""
     with tempfile.TemporaryDirectory() as folder:
         run, kept = learning(), RunFolder(Path(folder), ASKED, resume=False)
         run.go(after_step=kept.save)
-        return checkpoint(Path(folder) / saving.CHECKPOINT, saving.FORM)
+        return [(Path(folder) / saving.CHECKPOINT).read_bytes()]
 
 
 def resume_learning(path: Path) -> object:
@@ -108,16 +100,12 @@ def resume_learning(path: Path) -> object:
     return kept.restore(learning())
 
 
-def whole(files: Callable[[], list[Parts]]) -> Callable[[], list[bytes]]:
-    return lambda: [model_file(*parts) for parts in files()]
-
-
 READERS: dict[str, Reader] = {
     "settings": Reader(SETTINGS, of_json(SETTINGS, own), lambda path: Settings.from_json(path.read_bytes())),
     "sweep JSON": Reader(SWEEPS, of_json(SWEEPS, own), lambda path: Sweep.from_dict(read_sweep(path)), ".json"),
     "sweep TOML": Reader(TOMLS, of_text(TOMLS), lambda path: Sweep.from_dict(read_sweep(path)), ".toml"),
-    "run": Reader(whole(run_files), hostile_tensors(run_files, "standing"), resume),
+    "run": Reader(run_files, of_tensors(run_files, "standing"), resume),
     "word lines": Reader(LINES, hostile_lines, read_words, ".jsonl"),
     "word table": Reader(TABLES, of_text(TABLES), read_words, ".csv"),
-    "learning": Reader(whole(learning_files), hostile_tensors(learning_files, "standing"), resume_learning),
+    "learning": Reader(learning_files, of_tensors(learning_files, "standing"), resume_learning),
 }

@@ -6,11 +6,12 @@ from safetensors.torch import load_file
 from torch import nn
 
 import fsa2lrnn
-from experiments.selective_fixtures import OUT
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import LRNN, LRNNConfig
 from fsa2lrnn.nn.layers.hard import HardSliceConfig
 from fsa2lrnn.nn.wrapped import to_fla
+
+from .published import OUT
 
 
 def test_other_modules_are_refused_and_rounding_is_seen():

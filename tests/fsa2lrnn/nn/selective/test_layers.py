@@ -8,7 +8,6 @@ import flint
 import pytest
 import torch
 
-from experiments import selective_fixtures
 from fsa2lrnn import Budget, MooreMachine, Proved, Refuted, certify, check, falsify, prove_equivalent, repair, train
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.learning import learn
@@ -20,6 +19,8 @@ from fsa2lrnn.nn.layers.hard import HardDeltaProductConfig, HardPDSSMConfig, Har
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.switched import switched, table_error
 from fsa2lrnn.training.settings import preset
+
+from . import published
 
 STATE = {"reads": "state", "conv": 0}
 GATED = [
@@ -69,13 +70,13 @@ def model_with(name, options, dtype):
 
 
 @pytest.mark.long_cases("pd_ssm", "slice_block", "slice_hadamard")
-@pytest.mark.parametrize("path", selective_fixtures.files(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", published.files(), ids=lambda path: path.stem)
 def test_equal_to_the_published_code(path):
-    assert max(selective_fixtures.errors(path).values()) < 1e-6
+    assert max(published.errors(path).values()) < 1e-6
 
 
 def test_numbers_of_each_layer_are_compared():
-    compared = {selective_fixtures.about(path)["layer"] for path in selective_fixtures.files()}
+    compared = {published.about(path)["layer"] for path in published.files()}
     assert compared == {name for name, _ in GATED + STATES}
 
 

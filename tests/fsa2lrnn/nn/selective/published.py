@@ -10,28 +10,15 @@ import json
 from pathlib import Path
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from experiments import results_io, script
 from fsa2lrnn.nn.layers import Columns, Layer, Shape, layer_named
 from fsa2lrnn.nn.layers.slice_layer import SliceLayer
 
-OUT = Path(__file__).parent.parent / "tests/fsa2lrnn/nn/selective/data"
+OUT = Path(__file__).parent / "data"
 WIDTH, HEADS, KEYS, WORDS = 8, 2, 4, 2  # of the numbers
-
-
-def main() -> None:
-    """Write results/selective_errors.json."""
-    rows = {path.stem: {**about(path), **errors(path)} for path in files()}
-    results_io.write("selective_errors", rows, "python -m experiments.selective_fixtures")
-    table = Table("numbers", "layer", "forward", "backward", "steps")
-    for name, row in rows.items():
-        table.add_row(name, str(row["layer"]), *(f"{row[key]:.0e}" for key in ("forward", "backward", "steps")))
-    Console().print(table)
 
 
 def files() -> list[Path]:
@@ -85,7 +72,3 @@ def outputs(layer: Layer, y: Tensor) -> Tensor:
     if not isinstance(layer, SliceLayer):
         return y
     return y.unflatten(-1, (layer.n_heads, -1))[..., :-1].flatten(-2)
-
-
-if __name__ == "__main__":
-    script.run(main)
