@@ -214,8 +214,7 @@ def _gemma_types(f: Fields, n: int) -> list[str]:
 
 
 def _exp(x: float) -> float:
-    with np.errstate(under="ignore"):
-        return float(np.exp(np.float32(x)))
+    return float(np.float32(math.exp(x)))
 
 
 def _delta(_f: Fields, _i: int, _n: int) -> tuple[Ranges, str]:

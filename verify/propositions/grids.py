@@ -70,7 +70,9 @@ def heads_that_cannot_both_keep_and_forget(
             machine, tables = MooreMachine(np.reshape(flat, (2, n)), range(n)), tables + 1
             if decide(machine, "ends-stack") is None and (words := _same_ends(machine)):
                 return refuted(f"{machine.delta.tolist()}: {words} have the same ends", delta=machine.delta.tolist())
-    how = f"{len(machines):,} machines of coordinates of a grid and of two layers; {tables:,} tables of at most 3 states"
+    how = (
+        f"{len(machines):,} machines of coordinates of a grid and of two layers; {tables:,} tables of at most 3 states"
+    )
     return Proved(how, len(machines) + tables)
 
 

@@ -62,7 +62,7 @@ def test_the_table_for_people(capsys, monkeypatch):
         "aperiodic (star-free)",
         "which layer should I use?",
         "Gated DeltaNet, β ≤ 2     no",
-        "Mamba-3, minGRU, KDA: Mamba contains it (T3, T57)",
+        "Mamba-3, minGRU, KDA, bounded KDA: Mamba, RG-LRU contains it (T3, T57)",
         "Mamba in [−1, 1]",
         "Gated DeltaNet, β ≤ 2: not in one layer (T3)",
         "attention (masked, hard): not in one layer (T56)",

@@ -115,7 +115,7 @@ def steps(name, mixer, kernel, code, x):
         return torch.stack(found)[:, 0], None
     if name == "minimax":
         cache = types.SimpleNamespace(
-            get_linear_cache=lambda _i: torch.ones(1, 4 if mixer.num_attention_heads == 4 else 2, D, D),
+            get_linear_cache=lambda _i: torch.ones(1, mixer.num_attention_heads, D, D),
             set_linear_cache=lambda _i, state: found.append(state[..., 0, 0]),
         )
         found = []
@@ -185,7 +185,8 @@ def test_the_ranges_of_a_card_are_those_of_the_installed_code(name, changes, mon
     width = changes.get("lru_width", 32)
     with torch.no_grad():
         decays, values = steps(name, mixer, original, code, torch.randn(1, T, width))
-    card = of_config({"model_type": name, **({"num_hidden_layers": 4, "num_attention_heads": 4} if name == "minimax" else {}), **changes})
+    sizes = {"num_hidden_layers": 4, "num_attention_heads": 4} if name == "minimax" else {}  # which decide its decays
+    card = of_config({"model_type": name, **sizes, **changes})
     of = card.ranges[0]
     values = decays if values is None else values
     assert (decays.min().item(), decays.max().item()) == pytest.approx(of.decay, rel=3e-6, abs=0)
@@ -193,6 +194,16 @@ def test_the_ranges_of_a_card_are_those_of_the_installed_code(name, changes, mon
     if of_layer == "mamba-2":  # (tokens, heads), whose rates lie far apart
         both = ((decays == 0).any(dim=0) & (decays == 1).any(dim=0)).any()
         assert both == (card.holds is CLASSES["counter-free"])
+
+
+@pytest.mark.long
+def test_decays_of_lightning_attention_in_every_layer():
+    code, card = modeling("minimax"), of_config({"model_type": "minimax"})
+    assert len(card.ranges) == 16
+    for i, of in enumerate(card.ranges):
+        decay = torch.exp(-code.MiniMaxLightningAttention(code.MiniMaxConfig(), 2 * i + 1).slope_rate)
+        assert (decay.min().item(), decay.max().item()) == pytest.approx(of.decay, rel=6e-8)
+        assert of.decay[1] < 1
 
 
 LAYERS_OF = [
