@@ -1,4 +1,4 @@
-"""Theorems against every layer whose entries come from a grid: T3 on every small machine (`verify.brute_force`), T62."""
+"""Theorems against every layer with entries from a grid: T3 on every small machine (`verify.brute_force`), and T62."""
 
 from __future__ import annotations
 

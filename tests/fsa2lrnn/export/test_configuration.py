@@ -32,7 +32,8 @@ SMALL = {  # the class of a mixer, and the sizes of a small one
     "falcon_h1": ("FalconH1Mixer", SSD | {"mamba_d_ssm": None}),
     "zamba2": ("Zamba2MambaMixer", {"n_mamba_heads": 16, "mamba_d_state": 2, "num_attention_heads": 4,
                                      "layers_block_type": ["linear_attention"] * 4}),
-    "nemotron_h": ("NemotronHMamba2Mixer", {"mamba_num_heads": 16, "mamba_head_dim": 4, "ssm_state_size": 2, "n_groups": 1}),
+    "nemotron_h": ("NemotronHMamba2Mixer",
+                   {"mamba_num_heads": 16, "mamba_head_dim": 4, "ssm_state_size": 2, "n_groups": 1}),
     "mamba": ("MambaMixer", {"state_size": 2}), "falcon_mamba": ("FalconMambaMixer", {"state_size": 2}),
     "jamba": ("JambaMambaMixer", {"mamba_d_state": 2, "num_attention_heads": 4, "num_key_value_heads": 4}),
     "zamba": ("ZambaMambaMixer", {"mamba_d_state": 2, "num_attention_heads": 4}),
@@ -51,7 +52,8 @@ CHANGED = [
     ("bamba", {"time_step_limit": [0.5, 2.0]}), ("granitemoehybrid", {"time_step_limit": [0.01, 1e9]}),
     ("falcon_h1", {"time_step_limit": [0.0, 0.001]}), ("nemotron_h", {"time_step_min": 0.5}),
     ("nemotron_h", {"time_step_limit": [0.001, 0.1]}), ("zamba2", {"time_step_min": 0.0}),
-    ("recurrent_gemma", {"lru_width": 16}), ("minimax", {"num_hidden_layers": 3}), ("minimax", {"num_attention_heads": 2}),
+    ("recurrent_gemma", {"lru_width": 16}), ("minimax", {"num_hidden_layers": 3}),
+    ("minimax", {"num_attention_heads": 2}),
     ("xlstm", {"gate_soft_cap": 3.0}), ("xlstm", {"gate_soft_cap": 40.0}), ("xlstm", {"gate_soft_cap": 120.0}),
 ]  # fmt: skip
 INSTALLED = [name for name in FOLDERS if name in SMALL]
@@ -202,8 +204,8 @@ def test_decays_of_lightning_attention_in_every_layer():
     assert len(card.ranges) == 16
     for i, of in enumerate(card.ranges):
         decay = torch.exp(-code.MiniMaxLightningAttention(code.MiniMaxConfig(), 2 * i + 1).slope_rate)
-        assert (decay.min().item(), decay.max().item()) == pytest.approx(of.decay, rel=6e-8)
-        assert of.decay[1] < 1
+        assert (decay.min().item(), decay.max().item()) == pytest.approx(of.decay, rel=1.2e-7)
+        assert max(of.decay[1], decay.max().item()) < 1
 
 
 LAYERS_OF = [
@@ -280,6 +282,9 @@ def test_files_are_bounded_before_they_are_read(tmp_path):
     assert read_card(path).types == ("recurrent", "recurrent", "recurrent", "attention")
 
 
+NARROW = {"time_step_limit": [0.001, 0.1]}
+
+
 def machine(source):
     return MooreMachine.from_source(source)
 
@@ -310,9 +315,9 @@ def test_the_examples_of_a_card_are_answered_as_it_says(name):
     ("olmo_hybrid", {"linear_key_head_dim": 1}, "task:group(S4, transpositions)", "unknown", "key"),
     ("qwen3_next", {"num_hidden_layers": 2}, "regex:(ab)*", "yes", "2 of 2 stages"),
     ("qwen3_next", {"num_hidden_layers": 2, "linear_conv_kernel_dim": 1}, "regex:(ab)*", "unknown", ""),
-    ("mamba2", {"time_step_limit": [0.001, 0.1]}, "regex:b*a(a|b)*", "no", "whether or not"),
-    ("mamba2", {"time_step_limit": [0.001, 0.1], "num_hidden_layers": 1}, "task:shift_register(4)", "yes", "last 4"),
-    ("mamba2", {"time_step_limit": [0.001, 0.1], "num_hidden_layers": 1}, "task:shift_register(5)", "unknown", "last 5"),
+    ("mamba2", NARROW, "regex:b*a(a|b)*", "no", "whether or not"),
+    ("mamba2", NARROW | {"num_hidden_layers": 1}, "task:shift_register(4)", "yes", "last 4"),
+    ("mamba2", NARROW | {"num_hidden_layers": 1}, "task:shift_register(5)", "unknown", "last 5"),
     ("rwkv", {}, "regex:a(a|b)*", "unknown", "first letters count"),
     ("nemotron_h", {}, "regex:(ab)*", "unknown", "stages 2 of 1"),
     ("xlstm", {"gate_soft_cap": 200.0}, "regex:b*a(a|b)*", "yes", "of 32 stages"),
