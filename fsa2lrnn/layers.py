@@ -56,6 +56,7 @@ class LayerRow:
         within: the layers that contain it: they represent whatever it does, as one layer or as a stack.
         theorem: the theorem (docs/theory.md) that proves these containments; "" if they are evident.
         decided_as: the row of the table of `explain` that has its answer: a layer's name; "" for no row.
+        confused_by: the kind of `export.confused_words.confused` that decides its stacks; "" for none.
         is_searched_last: whether stacks are searched only if nothing else implies a "yes": for layers whose search is
             long and for which no argument proves impossibility.
         trained_by: the name in `fsa2lrnn.nn.layers.LAYERS` of the class that trains it; "" for none.
@@ -74,6 +75,7 @@ class LayerRow:
     within: tuple[str, ...] = ()
     theorem: str = ""
     decided_as: str = ""
+    confused_by: str = ""
     is_searched_last: bool = False
     trained_by: str = ""
     setting: str = ""
@@ -85,7 +87,7 @@ class LayerRow:
         setting = f" --set {self.setting}" if self.setting else ""
         able = [
             *([f"trains (`train --layer {self.trained_by}{setting}`)"] if self.trained_by else []),
-            *(["is decided (`explain --layer`)"] if self.decided_as else []),
+            *(["is decided (`explain --layer`)"] if self.decided_as or self.confused_by else []),
             *([f"is a special case of the family {self.family} (`explain --family`)"] if self.family else []),
             *([f"is exported to {', '.join(self.exported_to)}"] if self.exported_to else []),
         ]
@@ -220,15 +222,17 @@ _ROWS = (
     LayerRow(
         "lightning-attention", "lightning attention", "S' = a S + k vᵀ, one fixed a in (0, 1) per head",
         "Qin et al. 2024, 2401.04658", spellings=("minimax",), family="lti-diagonalisable", theorem="T62",
+        confused_by="last-letter-stack",
     ),
     LayerRow(
         "mlstm", "mLSTM", "C' = f C + exp(i) v kᵀ, n' = f n + exp(i) k, f = σ(·) capped to (0, 1)",
         "Beck et al. 2024, 2405.04517", spellings=("xlstm",), family="diagonal[0,1]", theorem="T62",
+        confused_by="last-letter-stack",
     ),
     LayerRow(
         "rwkv-4", "RWKV-4", "x' = w x + exp(k) v, one decay w in (0, 1) per channel, token shift",
         "Peng et al. 2023, 2305.13048", spellings=("rwkv",), family="lti-diagonalisable", is_shifted=True,
-        trained_by="rwkv4",
+        theorem="T62", confused_by="ends-stack", trained_by="rwkv4",
     ),
     LayerRow(
         "liquid-s4", "Liquid-S4", "x' = (A + diag(B u)) x + B u, as its paper says (T6)",

@@ -18,7 +18,7 @@ from fsa2lrnn.cli import console, options, sources
 from fsa2lrnn.deadline import Deadline, limited, without_limits
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
 from fsa2lrnn.files import check_folder, write_atomically
-from fsa2lrnn.layers import LAYERS, is_family, of_name, released_model
+from fsa2lrnn.layers import LAYERS, LayerRow, is_family, of_name, released_model
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
@@ -137,13 +137,13 @@ def explain_layers(
 
     deadline, found = Deadline.of(max_seconds), dict[str, LayerAnswer]()
     rows = [of_name(layer) for layer in layers]
-    if undecided := [row for row in rows if not (row.exported_to or row.decided_as)]:
+    if undecided := [row for row in rows if not (row.exported_to or row.decided_as or row.confused_by)]:
         raise UnsupportedFormat(f"stacks of {undecided[0].name} are not decided: {undecided[0].abilities}")
     for layer, row in zip(layers, rows, strict=True):
         name = released_model(layer) if row.exported_to else row.name
         try:
             with limited(deadline):
-                found[name] = answer(machine, name) if row.exported_to else _answer_of_row(machine, row.decided_as)
+                found[name] = answer(machine, name) if row.exported_to else _answer_of_row(machine, row)
         except OutOfTime:
             found[name] = LayerAnswer("unknown", "unknown: time limit")
     refusals = {layer: said.refusal for layer, said in found.items() if said.refusal is not None}
@@ -159,13 +159,18 @@ def explain_layers(
         console.say(f"certificates of refusals in {folder}: python -m fsa2lrnn.export.recheck FILE checks one")
 
 
-def _answer_of_row(machine: MooreMachine, name: str) -> LayerAnswer:
+def _answer_of_row(machine: MooreMachine, layer: LayerRow) -> LayerAnswer:
     """Return the answer on stacks of a layer by its row in the table of layers, and those that bear upon it."""
     from fsa2lrnn.automata.monoid import classify
+    from fsa2lrnn.export.confused_words import confused
     from fsa2lrnn.export.in_use import decide
     from fsa2lrnn.export.refuse import LayerAnswer
 
-    row = decide(machine, classify(machine))[name]
+    if layer.confused_by:
+        if (words := confused(machine, layer.confused_by)) is not None:
+            return LayerAnswer("no", f"{words.explain()} ({layer.theorem})", refusal=words)
+        return LayerAnswer("yes", f"no words are confused ({layer.theorem})")
+    row = decide(machine, classify(machine))[layer.decided_as]
     one = f"; one layer: {row.one}" + (f" ({row.theorem})" if row.one == "no" else "")
     return LayerAnswer(row.stack, f"{row.why or row.smallest or 'a theorem'}{one}")
 

@@ -68,7 +68,8 @@ class Fields:
 
     def types(self, default: Sequence[str], name: str = "layer_types") -> list[str]:
         """Return the types of layers, with the old spellings that transformers replaces."""
-        kinds = [_OLD.get(kind, kind) for kind in self.get(name, tuple(default), tuple[str, ...])]
+        given: tuple[str, ...] = self.get(name, tuple(default), tuple[str, ...])
+        kinds = [_OLD.get(kind, kind) for kind in given]
         odd = next((kind for kind in kinds if kind not in KINDS), None)
         if odd is not None or not 0 < len(kinds) <= MAX_LAYERS:
             fault = f"{shown(odd)} is not known" if odd is not None else f"{len(kinds):,} are given"
@@ -206,7 +207,8 @@ def _zamba2_types(_f: Fields, _n: int) -> list[str]:
 
 def _nemotron_types(f: Fields, _n: int) -> list[str]:
     letters = {"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}
-    return f.types([letters.get(letter, letter) for letter in f.get("hybrid_override_pattern", "ME*-", str)])
+    pattern: str = f.get("hybrid_override_pattern", "ME*-", str)
+    return f.types([letters.get(letter, letter) for letter in pattern])
 
 
 def _gemma_types(f: Fields, n: int) -> list[str]:
@@ -296,7 +298,7 @@ def _linear(depth: int, hidden: int, key_heads: int, units: str, **more: Any) ->
         "key": ("linear_key_head_dim", 128), "value": ("linear_value_head_dim", 128),
         "taps": ("linear_conv_kernel_dim", 4), "units": (units, 12_288 if units == "intermediate_size" else 512),
     }  # fmt: skip
-    return {"depth": depth, "types": partial(_interval, "full_attention"), "sizes": sizes, **more}
+    return {"depth": depth, "types": partial(_interval, "full_attention"), "sizes": sizes} | more
 
 
 def _kda(depth: int, hidden: int, heads: int, units: int, **more: Any) -> dict[str, Any]:
@@ -384,11 +386,11 @@ _ROWS = (
     ModelFolder("qwen3_5_moe", "gated-deltanet", _delta, **_linear(40, 2048, 16, _MOE), export="qwen3.5-moe"),
     ModelFolder(
         "qwen4_exp", "gated-deltanet", _delta,
-        **_linear(40, 2048, 16, _MOE) | {"types": partial(_interval, "indexed_attention")},
+        **_linear(40, 2048, 16, _MOE, types=partial(_interval, "indexed_attention")),
     ),
     ModelFolder(
         "lara_mini", "gated-deltanet", _delta,
-        **_linear(34, 1024, 8, _MOE) | {"types": partial(_given, lambda _f, n: [_LARA[i % 5] for i in range(n)])},
+        **_linear(34, 1024, 8, _MOE, types=partial(_given, lambda _f, n: [_LARA[i % 5] for i in range(n)])),
     ),
     ModelFolder(
         "kimi_linear", "kda", _delta, export="kimi-linear",

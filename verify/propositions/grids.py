@@ -53,12 +53,13 @@ def heads_that_cannot_both_keep_and_forget(
     for kind, window in (("last-letter-stack", 1), ("ends-stack", 2)):
         for grid in entries:
             inputs = 2 if window == 1 else 6  # the letter, or with the one before it, which may be none
-            pairs = list(product(grid, (0, 1)))
+            pairs = [(a, v) for a in grid for v in (0.0, 1.0)]
             for steps in product(pairs, repeat=inputs):
                 lower = _stack(steps, window)
-                uppers = [None, *(rng.integers(len(pairs), size=2 * _MOST_VALUES * 3) for _ in range(2))]
-                for upper in uppers if lower is not None else ():
-                    joint = lower if upper is None else _above(lower, [pairs[i] for i in upper])
+                if lower is None:
+                    continue
+                drawn: list[list[int]] = rng.integers(len(pairs), size=(2, 6 * _MOST_VALUES)).tolist()
+                for joint in (lower, *(_above(lower, [pairs[i] for i in numbers]) for numbers in drawn)):
                     if joint is not None:
                         machines[kind, joint.tobytes()] = MooreMachine(joint, range(joint.shape[1]))
     for (kind, _), machine in effort.track(list(machines.items())):
@@ -78,11 +79,10 @@ def heads_that_cannot_both_keep_and_forget(
 
 def _stack(steps: Sequence[tuple[float, float]], window: int) -> np.ndarray | None:
     """Return the table of a coordinate x ↦ a x + v with its window, from 0, or None for more than a few states."""
-    index = (lambda _before, a: a) if window == 1 else (lambda before, a: 2 * before + a)
 
     def step(state: tuple[int, ...], a: int) -> tuple[int, ...] | None:
         before, x = state
-        factor, v = steps[index(before, a)]
+        factor, v = steps[2 * before + a]  # before is 0 without a window, and for no letter
         # A value that a half divides further than the scale is one of infinitely many.
         return None if factor == 0.5 and x % 2 else (a + 1 if window == 2 else 0, int(factor * x) + int(v * _ONE))
 
