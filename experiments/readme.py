@@ -278,6 +278,7 @@ WRITERS = {
     "sweep_families": "studies.sweeps families FOLDER",
     "table2": "studies.table2 FOLDER",
     "training": "studies.training FOLDER…",
+    "unseen_machines": "studies.unseen_machines",
 }
 
 

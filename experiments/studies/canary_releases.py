@@ -20,12 +20,16 @@ from fsa2lrnn.errors import CheckpointError
 NAME = "canary_releases"
 
 
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
 def table(found: dict[str, Any]) -> str:
     """Return a table of the patterns in which some version is wrong: the answer of each range of versions."""
     answers = dict[tuple[str, str], dict[str, str]]()
     for name, report in found.items():
         version, model, _, _ = name.split(", ")
-        for pattern, one in report.get("patterns", {}).items():
+        for pattern, one in report.get("patterns", {}).items():  # a folder that does not load has none
             told = answers.setdefault((pattern, model), {})
             if told.get(version) != "wrong":  # of a canary that tracks and one that generates
                 told[version] = one["answer"]
@@ -33,7 +37,7 @@ def table(found: dict[str, Any]) -> str:
     for (pattern, model), told in sorted(answers.items()):
         if "wrong" not in told.values():
             continue
-        ordered = sorted(told, key=lambda version: tuple(map(int, version.split("."))))
+        ordered = sorted(told, key=_version)
         ranges = list[str]()
         for answer, group in groupby(ordered, key=told.__getitem__):
             first, *rest = list(group)
@@ -47,7 +51,7 @@ def shortened(report: dict[str, Any]) -> dict[str, Any]:
     """Return a report with the number of wrong runs in place of each: the remark describes the first."""
     patterns = {}
     for pattern, one in report["patterns"].items():
-        patterns[pattern] = {key: value for key, value in one.items() if key != "wrong" and value != ""}
+        patterns[pattern] = {key: value for key, value in one.items() if key not in ("wrong", "script") and value != ""}
         if one["wrong"]:
             patterns[pattern]["n_wrong_runs"] = len(one["wrong"])
     return report | {"patterns": patterns}
@@ -64,18 +68,20 @@ def main(
         print(table(found), end="")
         return
     places = [path.parent for path in sorted(folders.glob("*/canary.json"))]
-    for site in sorted(path for path in sites.iterdir() if (path / "transformers").is_dir()):
+    releases = [path for path in sites.iterdir() if (path / "transformers").is_dir()]
+    for site in sorted(releases, key=lambda path: _version(path.name), reverse=True):
         for folder in places:
             known = read_record(folder)
             name = f"{site.name}, {known['model']}, {'generate' if known['generates'] else 'track'}, {known['dtype']}"
-            if name in found:
+            if found.get(name, {}).get("layers") == len(known["layers"]):  # of a canary of this shape
                 continue
             try:
-                found[name] = shortened(check_elsewhere(folder, site).to_json())
+                found[name] = {"layers": len(known["layers"]), **shortened(check_elsewhere(folder, site).to_json())}
                 wrong = [pattern for pattern, one in found[name]["patterns"].items() if one["answer"] == "wrong"]
                 print(f"{name}: {', '.join(wrong) or 'nothing wrong'}", flush=True)
             except CheckpointError as fault:
-                found[name] = {"refused": str(fault).replace(str(site), site.name).replace(str(folder), folder.name)}
+                text = str(fault).replace(str(site), site.name).replace(str(folder), folder.name)
+                found[name] = {"layers": len(known["layers"]), "refused": text}
                 print(f"{name}: {found[name]['refused']}", flush=True)
             results_io.write("canary_releases", found, "python -m experiments.studies.canary_releases SITES FOLDERS")
 

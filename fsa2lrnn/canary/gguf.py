@@ -7,22 +7,25 @@ letter and output, of the kind of SentencePiece. All else, the names, shapes and
 from __future__ import annotations
 
 import ctypes
+import json
 import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fsa2lrnn.canary.driver import Refused, Run, attempt, run
-from fsa2lrnn.canary.report import CanaryReport, canary_of, chosen, read_record, report
+from fsa2lrnn.canary.report import CanaryReport, canary_of, chosen, in_process, read_record, report
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import check_file
 from fsa2lrnn.optional import require
 
 _SECONDS = 600  # of a conversion
+_ERROR = 4  # the level of a message
 _CONVERT = """
 import json, sys
 from pathlib import Path
@@ -85,12 +88,16 @@ class Model:
 
     def __init__(self, file: Path, words: Sequence[Sequence[int]]) -> None:
         self.c, self.words = require("llama_cpp", None, "a canary of llama.cpp"), words
-        self.quiet = self.c.llama_log_callback(lambda *_: None)
-        self.c.llama_log_set(self.quiet, None)
+        said = list[str]()
+        self.log = self.c.llama_log_callback(
+            lambda level, text, _: said.append(text.decode()) if level == _ERROR else None
+        )
+        self.c.llama_log_set(self.log, None)
         self.c.llama_backend_init()
         self.model = self.c.llama_model_load_from_file(str(file).encode(), self.c.llama_model_default_params())
         if not self.model:
-            raise CheckpointError(f"{file} does not load by llama.cpp: convert it again by `fsa2lrnn canary gguf`")
+            why = said[-2 if len(said) > 1 else -1].strip() if said else "nothing said"  # the last names the file alone
+            raise CheckpointError(f"{file} does not load by llama.cpp ({why})")
         self.size = self.c.llama_vocab_n_tokens(self.c.llama_model_get_vocab(self.model))
 
     def context(self, **settings: int) -> Context:
@@ -275,8 +282,10 @@ PATTERNS: dict[str, Callable[[Model], Iterator[Run]]] = {
 def check_gguf(folder: Path, file: Path, patterns: str | Sequence[str] = "all") -> CanaryReport:
     """Run a canary by every pattern of calls of llama.cpp, as its bindings for Python have it installed.
 
+    It runs in a process of its own, which a failed assertion of llama.cpp ends.
+
     Raises:
-        CheckpointError: if the folder holds no canary, or llama.cpp does not load the file.
+        CheckpointError: if the folder holds no canary, or llama.cpp ends the process.
         MissingPackage: without llama-cpp-python.
         UnsupportedFormat: for an unknown pattern.
     """
@@ -284,7 +293,25 @@ def check_gguf(folder: Path, file: Path, patterns: str | Sequence[str] = "all") 
     names = chosen(patterns, PATTERNS)
     if not file.is_file():
         raise FileNotFoundError(f"{file}: no such file; write it by `fsa2lrnn canary gguf`")
-    model = Model(file, value["words"])
+    require("llama_cpp", None, "a canary of llama.cpp")
+    program = ["-m", "fsa2lrnn.canary.gguf", str(folder), str(file)]
+    first, *rest = in_process(program, names, f"llama.cpp and {file}", {"GGML_NO_BACKTRACE": "1"})
+    return report(canary_of(value), rest, first["versions"])
 
-    done = (attempt(name, PATTERNS[name](model)) for name in names)
-    return report(canary_of(value), done, {"llama-cpp-python": model.c.__version__, "file": file.name})
+
+def drive(file: Path, words: Sequence[Sequence[int]], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the versions, then what each pattern did."""
+    model = Model(file, words)
+    yield {"versions": {"llama-cpp-python": model.c.__version__, "file": file.name}}
+    yield from (attempt(name, PATTERNS[name](model)) for name in names)
+
+
+def main() -> None:
+    """Print a line of JSON for the versions and one for each pattern: FOLDER FILE PATTERN …"""
+    folder, file, *names = sys.argv[1:]
+    for line in drive(Path(file), read_record(Path(folder))["words"], names):
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

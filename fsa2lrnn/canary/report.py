@@ -272,27 +272,37 @@ def check_elsewhere(folder: Path, site: Path, patterns: str | Sequence[str] = "a
     from fsa2lrnn.canary import driver
 
     names = chosen(patterns, driver.PATTERNS, value["generates"])
-    program = Path(__file__).with_name("driver.py")
+    driver_file = Path(__file__).with_name("driver.py")
     with tempfile.TemporaryDirectory() as empty:  # the driver is run from where nothing of this library lies
         copy = Path(empty) / "canary_driver.py"
-        copy.write_bytes(program.read_bytes())
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, site_paths(site)))}
-        try:
-            done = subprocess.run(
-                [sys.executable, str(copy), str(folder.absolute()), *names], capture_output=True, text=True, cwd=empty,
-                env=environment, timeout=_SECONDS, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise CheckpointError(f"the driver took more than {_SECONDS} s with the packages of {site}") from None
+        copy.write_bytes(driver_file.read_bytes())
+        environment = {"PYTHONPATH": os.pathsep.join(map(str, site_paths(site)))}
+        first, *rest = in_process(
+            [str(copy), str(folder.absolute())], names, f"the packages of {site}", environment, empty
+        )
+    return report(canary_of(value), rest, first["versions"], folder)
+
+
+def in_process(
+    program: list[str], names: list[str], what: str, environment: Mapping[str, str], place: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the lines of JSON that a program in Python prints, the first and one for each pattern.
+
+    Raises `CheckpointError` if it does not end in time, or ends before.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, *program, *names], capture_output=True, text=True, cwd=place, timeout=_SECONDS,
+            check=False, env={**os.environ, **environment},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise CheckpointError(f"the driver took more than {_SECONDS} s with {what}") from None
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if len(lines) != 1 + len(names):
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        what = f"pattern {names[len(lines) - 1]} ends the process" if lines else "the canary does not load"
-        raise CheckpointError(
-            f"{what} with the packages of {site} (exit code {done.returncode}: {last[:300]}): install what it lacks"
-        )
-    first, *rest = lines
-    return report(canary_of(value), rest, first["versions"], folder)
+        where = f"pattern {names[len(lines) - 1]} ends the process" if lines else "the canary does not load"
+        raise CheckpointError(f"{where} with {what} (exit code {done.returncode}: {last[:300]})")
+    return lines
 
 
 def site_paths(site: Path) -> Iterator[Path]:

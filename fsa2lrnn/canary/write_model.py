@@ -14,7 +14,8 @@ import torch
 
 from fsa2lrnn.canary.faults import SINGLE, detection
 from fsa2lrnn.canary.machines import Canary, Head, exchange, held, long_cycle, recency, words
-from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.canary.report import FILE, FORMAT, VERSION, check_model, read_record
+from fsa2lrnn.errors import CheckpointError, NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.export import target
 from fsa2lrnn.export.constructions import reflections, register
 from fsa2lrnn.export.folder import DTYPES, ExportedModel
@@ -46,8 +47,9 @@ def plan_of(canary: Canary) -> StagePlan:
     stages = [Stage(tuple(layer), passed_on, n) for layer in orbits[:-1]]
     stages.append(Stage(tuple(orbits[-1]), last, len(names)))
     how = f"{canary.kind}: {len(of_heads)} heads in {len(orbits)} layers, every output names their values"
-    # The groups of heads and experts are read by models that have them.
-    shape = Shape(head=64, group=1 if canary.kind == "exchange" else 2, attention=3, experts=4)
+    # The groups of heads and experts are read by models that have them. Outputs are small, because a word whose
+    # exchanges cancel leads all heads to zero at once, where a chunk of letters leaves the rounding of its products.
+    shape = Shape(head=64, group=1 if canary.kind == "exchange" else 2, attention=3, experts=4, output=1 / 64)
     return _Plan(canary.machine, tuple(stages), how, shape, tuple(names))
 
 
@@ -102,7 +104,6 @@ class _LettersOut(HuggingFace):
         return numbers[put_out], cache
 
 
-FORMAT, VERSION, FILE = "fsa2lrnn-canary", 1, "canary.json"
 WORDS, LENGTH = 8, 256  # words of a folder, and their letters
 
 
@@ -112,7 +113,7 @@ def make(name: str, folder: Path, dtype: str = "float32", generates: bool = Fals
     Raises:
         UnsupportedFormat: for a model without a canary or an unknown dtype.
         NotExact: if the installed code of the package does not follow the canary.
-        CheckpointError: if the folder holds other files.
+        CheckpointError: if the folder holds other files, or another canary.
         OSError: if the folder cannot be written.
     """
     layer = released_model(name)
@@ -121,6 +122,12 @@ def make(name: str, folder: Path, dtype: str = "float32", generates: bool = Fals
         raise UnsupportedFormat(
             f"a canary of {layer} in {dtype}: they are written for models of transformers, in {' and '.join(DTYPES)}"
         )
+    if (folder / FILE).exists():
+        known = read_record(folder)
+        if (known["model"], known["generates"], known["dtype"]) != (layer, generates, dtype):
+            raise CheckpointError(
+                f"{folder} holds a canary of {known['model']} in {known['dtype']}: give another folder"
+            )
     blocks = 2 if into.layers_a_stage == 1 else 1
     canary = exchange(blocks=blocks) if layer in WITH_EXCHANGES else recency(blocks)
     canary = replace(canary, follows=long_cycle(canary)) if generates else canary
@@ -146,6 +153,8 @@ def make(name: str, folder: Path, dtype: str = "float32", generates: bool = Fals
         verdict = prove(ExportedModel(loaded, layer, canary.machine, plan.outputs, code, _digest(place)))
         if not isinstance(verdict, Proved):
             raise NotExact(f"{layer} does not follow its canary on the code that is installed ({verdict})")
+        if not check_model(loaded, ("whole",), place):  # the proof is of calls of one token
+            raise NotExact(f"{layer} does not follow its canary in calls of a whole word on the code that is installed")
         del loaded
     return verdict
 

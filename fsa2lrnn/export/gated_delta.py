@@ -181,7 +181,8 @@ def mixer(plan: StagePlan, number: int, largest_beta: int, kernel: int) -> Mixer
     group = plan.shape.group
     letters, r = slice(0, where.n_letters), math.sqrt(where.width)
     one = r * SHOWN / LETTER if number else r  # a symbol of the stage before, or a letter, after RMSNorm
-    written = math.sqrt(d_k * d_v)  # makes the square of a head's output so large that the norm's 1e-5 vanishes
+    # Makes the square of a head's output so large that the norm's 1e-5 vanishes.
+    written = math.sqrt(d_k * d_v) * plan.shape.output
     q, k = np.zeros((n // group, d_k, H)), np.zeros((n // group, d_k, H))
     v, gate = np.zeros((n, d_v, H)), np.zeros((n, d_v, H))
     alpha, beta, out = np.zeros((n, H)), np.zeros((n, H)), np.zeros((H, n, d_v))
@@ -329,7 +330,7 @@ def _qwen3_5_moe(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `Qwen3_5MoeForCausalLM` with the plan in its first layers."""
     return build_layers(
         "qwen3_5_moe", "Qwen3_5Moe", plan, dtype, 1, _write_qwen3_5, norm=0.0, config="TextConfig",
-        **head_settings(plan), head_dim=8, num_experts=plan.shape.experts or 4, num_experts_per_tok=2,
+        **head_settings(plan), num_experts=plan.shape.experts or 4, num_experts_per_tok=2,
         moe_intermediate_size=n_units(plan), shared_expert_intermediate_size=n_units(plan),
     )  # fmt: skip
 

@@ -50,7 +50,7 @@ def _mamba_settings(plan: StagePlan) -> dict[str, Any]:
     heads, d, expand = mamba2_sizes(plan)
     return {
         "mamba_n_heads": heads, "mamba_d_head": d, "mamba_n_groups": heads, "mamba_d_state": 1, "mamba_expand": expand,
-        "mamba_conv_bias": False, "mamba_chunk_size": 64, "intermediate_size": n_units(plan), **_ATTENTION,
+        "mamba_chunk_size": 64, "intermediate_size": n_units(plan), **_ATTENTION,
     }  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def _nemotron_h(plan: StagePlan, dtype: torch.dtype) -> Any:
         "nemotron_h", "NemotronH", plan, dtype, write_mamba2_heads, _write_nemotron_units,
         lambda layers: in_pairs([layer.mixer for layer in layers if layer.block_type != "full_attention"]),
         layers_block_type=types, mamba_num_heads=heads, mamba_head_dim=d, n_groups=heads, ssm_state_size=1,
-        expand=expand, use_conv_bias=False, chunk_size=64, time_step_min=_LEAST_STEP, intermediate_size=size,
+        expand=expand, chunk_size=64, time_step_min=_LEAST_STEP, intermediate_size=size,
         moe_intermediate_size=size, moe_shared_expert_intermediate_size=size, n_routed_experts=plan.shape.experts or 2,
         num_experts_per_tok=2, **_ATTENTION,
     )  # fmt: skip
@@ -138,7 +138,7 @@ def _jamba(plan: StagePlan, dtype: torch.dtype) -> Any:
     return mamba_model(
         "jamba", "Jamba", plan, dtype, write_mamba_heads, _write_jamba_units, _mixers_and_mlps,
         num_hidden_layers=n + n // every, attn_layer_period=every + 1, attn_layer_offset=every, mamba_expand=expand,
-        mamba_dt_rank=rank, mamba_d_state=1, mamba_conv_bias=False, intermediate_size=n_units(plan),
+        mamba_dt_rank=rank, mamba_d_state=1, intermediate_size=n_units(plan),
         num_experts=plan.shape.experts or 1, num_experts_per_tok=2, num_attention_heads=8, num_key_value_heads=1,
         use_mamba_kernels=False,  # releases up to 5.4 run on a CPU with this setting alone
     )  # fmt: skip

@@ -90,7 +90,8 @@ def _two_mixers(layers: Any) -> Iterable[tuple[Any, Any]]:
 def mamba_sizes(plan: StagePlan) -> tuple[int, int]:
     """Return the least factor from the stream to the channels of Mamba, and the rank of Δ, a power of two."""
     channels = max(_n_channels(plan, number) for number in range(len(plan.stages)))
-    return -(-channels // layout(plan).width), 1 << (plan.n_heads - 1).bit_length()
+    least = 2 if plan.shape.head > 1 else 1  # released models have 2, and llama.cpp reads no other
+    return max(least, -(-channels // layout(plan).width)), 1 << (plan.n_heads - 1).bit_length()
 
 
 def _n_channels(plan: StagePlan, number: int) -> int:
@@ -170,21 +171,23 @@ def build_mamba(plan: StagePlan, dtype: torch.dtype, kind: str = "mamba", prefix
     expand, rank = mamba_sizes(plan)
     return mamba_model(
         kind, prefix, plan, dtype, write_mamba_heads, write_mamba_units, _two_mixers, state_size=1,
-        num_hidden_layers=2 * len(plan.stages), use_conv_bias=False, expand=expand, time_step_rank=rank,
+        num_hidden_layers=2 * len(plan.stages), expand=expand, time_step_rank=rank,
     )  # fmt: skip
 
 
 def mamba2_sizes(plan: StagePlan) -> tuple[int, int, int]:
     """Return the number of heads of Mamba-2, their size, a power of 4, and their product divided by the stream's width.
 
-    They have room for the heads of the plan, and for its units; the stream's width is filled by few large heads.
+    They have room for the heads of the plan, and for its units; the stream's width is filled by few large heads, or by
+    heads of the size that the plan's shape asks for.
     """
     width, d = layout(plan).width, power_of_four(max(plan.d_v, plan.shape.head))
     heads = max(plan.n_heads, *(-(-len(stage.units) // d) for stage in plan.stages))
-    while 4 * d * heads <= width:
+    while 4 * d * heads <= width and plan.shape.head == 1:
         d *= 4
-    heads = -(-heads * d // width) * max(width // d, 1)
-    return heads, d, heads * d // width
+    expand = max(-(-heads * d // width), 2 if plan.shape.head > 1 else 1)  # as in `mamba_sizes`
+    heads = expand * max(width // d, 1)
+    return heads, d, expand
 
 
 def write_mamba2_heads(mixer: Any, plan: StagePlan, number: int) -> None:
@@ -228,7 +231,7 @@ def _mamba2(plan: StagePlan, dtype: torch.dtype) -> Any:
     heads, d, expand = mamba2_sizes(plan)
     return mamba_model(
         "mamba2", "Mamba2", plan, dtype, write_mamba2_heads, write_mamba2_units, _two_mixers, state_size=1,
-        num_hidden_layers=2 * len(plan.stages), use_conv_bias=False, expand=expand, num_heads=heads, head_dim=d,
+        num_hidden_layers=2 * len(plan.stages), expand=expand, num_heads=heads, head_dim=d,
         n_groups=heads, chunk_size=64,  # each head is normalised by itself
     )  # fmt: skip
 

@@ -175,12 +175,15 @@ class Shape:
         group: how many heads share their keys and queries, in models that know it.
         attention: after how many linear layers a layer of attention stands; 0 for one at the end alone.
         experts: the number of experts of each MLP, in models that have them; 0 for a plain MLP.
+        output: the size of heads' outputs before their norm, relative to the one at which the norm's ε vanishes. A
+            smaller one leaves marks inexact, and hides what rounds where a state returns to zero.
     """
 
     head: int = 1
     group: int = 1
     attention: int = 0
     experts: int = 0
+    output: float = 1.0
 
 
 SMALL = Shape()

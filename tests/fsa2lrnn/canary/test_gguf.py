@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from fsa2lrnn.canary import gguf
 from fsa2lrnn.canary.faults import tokens_of
-from fsa2lrnn.canary.gguf import PATTERNS, check_gguf, convert
+from fsa2lrnn.canary.gguf import PATTERNS, check_gguf, convert, drive
 from fsa2lrnn.canary.machines import recency
 from fsa2lrnn.canary.write_model import record
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
@@ -89,11 +90,17 @@ class Interface:
 
 @pytest.fixture
 def checked(tmp_path, monkeypatch):
-    (tmp_path / "canary.json").write_text(json.dumps(record(CANARY, "qwen3.5", "float32", False)))
+    record_of = record(CANARY, "qwen3.5", "float32", False)
+    (tmp_path / "canary.json").write_text(json.dumps(record_of))
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
 
     def run(patterns="all", **faults):
         monkeypatch.setitem(sys.modules, "llama_cpp", Interface(**faults))
+
+        def here(_, names, *__):
+            return json.loads(json.dumps([*drive(tmp_path / "model.gguf", record_of["words"], names)]))
+
+        monkeypatch.setattr(gguf, "in_process", here)
         return check_gguf(tmp_path, tmp_path / "model.gguf", patterns)
 
     return run
