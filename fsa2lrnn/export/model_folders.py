@@ -161,8 +161,8 @@ def _every(period: int, offset: int, kind: str = "full_attention") -> Types:
     return partial(_given, lambda _f, n: [kind if i % period == offset else "linear_attention" for i in range(n)])
 
 
-def _interval(kind: str, f: Fields, n: int) -> list[str]:
-    every = f.size("full_attention_interval", 4)
+def _interval(kind: str, f: Fields, n: int, field: str = "full_attention_interval", default: int = 4) -> list[str]:
+    every = f.size(field, default)
     return _every(every, every - 1, kind)(f, n)
 
 
@@ -180,25 +180,18 @@ def _kimi_types(f: Fields, n: int) -> list[str]:
     return ["full_attention" if i + 1 in attend else "linear_attention" for i in range(n)]
 
 
-def _bailing_types(f: Fields, n: int) -> list[str]:
-    every = f.size("layer_group_size", 6)
-    return _every(every, every - 1)(f, n)
-
-
 def _bamba_types(f: Fields, n: int) -> list[str]:
     attend = set(f.get("attn_layer_indices", (), tuple[int, ...]))
     return ["full_attention" if i in attend else "linear_attention" for i in range(n)]
 
 
-def _jamba_types(f: Fields, n: int) -> list[str]:
-    period, offset = f.size("attn_layer_period", 8), f.size("attn_layer_offset", 4, least=0)
-    return ["full_attention" if i % period == offset else "linear_attention" for i in range(n)]
+def _jamba_types(f: Fields, n: int, period: int = 8, kind: str = "full_attention") -> list[str]:
+    period, offset = f.size("attn_layer_period", period), f.size("attn_layer_offset", 4, least=0)
+    return [kind if i % period == offset else "linear_attention" for i in range(n)]
 
 
 def _zamba_types(f: Fields, n: int) -> list[str]:
-    period, offset = f.size("attn_layer_period", 6), f.size("attn_layer_offset", 4, least=0)
-    later = ["hybrid" if i % period == offset else "linear_attention" for i in range(n - 3)]
-    return ["linear_attention", "linear_attention", "hybrid", *later]
+    return ["linear_attention", "linear_attention", "hybrid", *_jamba_types(f, n - 3, 6, "hybrid")]
 
 
 def _zamba2_types(_f: Fields, _n: int) -> list[str]:
@@ -343,6 +336,7 @@ _OLMO = {
     "value": ("linear_value_head_dim", lambda s: 2 * s["key"]), "taps": ("linear_conv_kernel_dim", 4),
     "units": ("intermediate_size", 11_008),
 }  # fmt: skip
+_BAILING_TYPES = partial(_interval, "full_attention", field="layer_group_size", default=6)
 _BAILING = {  # a file that transformers saved has its own head_dim, and the mixers' sizes under other names
     "hidden": ("hidden_size", 2_560), "of_head": ("head_dim", 128), "kernel": ("short_conv_kernel_size", 4),
     "attention": ("num_attention_heads", 32), "heads": ("linear_num_heads", lambda s: s["attention"]),
@@ -402,7 +396,7 @@ _ROWS = (
         **_kda(45, 4096, 64, 2048, types=_every(4, 3, "indexed_attention"),
                inner={"gate_lower_bound": "linear_lower_bound", "safe_gate": "safe_gate"}),
     ),
-    ModelFolder("bailing_hybrid", "kda-bounded", _bailing_gate, 42, _bailing_types, _BAILING),
+    ModelFolder("bailing_hybrid", "kda-bounded", _bailing_gate, 42, _BAILING_TYPES, _BAILING),
     ModelFolder("mamba2", "mamba-2", depth=64, export="mamba-2", **_ALONE,
                 **_ssd("num_heads conv_kernel expand", 4096, 128, _OWN)),
     ModelFolder("bamba", "mamba-2", depth=32, types=_bamba_types, export="bamba",
