@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,10 @@ from experiments.studies.mlregtest import board
 from experiments.studies.mlregtest import show as show_mlregtest
 from experiments.studies.random_languages import show as show_random
 from experiments.studies.table2 import show
+from fsa2lrnn.export.configuration import of_config
+from fsa2lrnn.export.model_folders import FOLDERS
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.layers import LAYERS
 
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
 _ROOT = Path(__file__).parent.parent
@@ -25,6 +29,7 @@ FILES = tuple(
         "experiments/README.md",
         "docs/block-sizes.md",
         "docs/reference/layer-answers.md",
+        "docs/released-models.md",
         "docs/kernel-probes.md",
         "docs/mlregtest.md",
     )
@@ -106,6 +111,22 @@ def _answer(answer: dict[str, Any]) -> str:
 def _word(refused: dict[str, Any]) -> str:
     separator = "" if all(len(letter) == 1 for letter in refused["repeated"]) else " "
     return f"`{separator.join(refused['repeated'])}`"
+
+
+def released_models() -> str:
+    """Return what the default configuration of each model folder of transformers decides."""
+    rows = list[list[str]]()
+    for name, folder in FOLDERS.items():
+        card = of_config({"model_type": name})
+        kinds = Counter(card.types)
+        low = min(ranges.decay[0] for ranges in card.ranges), min(ranges.eigenvalue[0] for ranges in card.ranges)
+        high = max(ranges.decay[1] for ranges in card.ranges)
+        layers = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
+        ends = (f"[{end:.4g}, {high:.8g}]" for end in low)
+        exported = f"`{folder.export}`" if folder.export else "–"
+        rows.append([f"`{name}`", LAYERS[folder.layer].title, layers, *ends, card.holds.title, exported])
+    heads = ["folder", "recurrence", "layers by default", "decay", "eigenvalues", "stacks hold", "export"]
+    return tables.markdown(heads, rows)
 
 
 def cascades() -> str:
@@ -200,6 +221,7 @@ SECTIONS = {
     "families": Section(families, ("families_table",)),
     "cascades": Section(cascades, ("cascade_table",)),
     "released": Section(released, ("released_table",)),
+    "released_models": Section(released_models, ()),
     "training": Section(training, ("training",)),
     "runs": Section(tables.runs, ("training",)),
     "table2": Section(table2, ("table2", "training")),

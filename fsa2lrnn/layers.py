@@ -56,6 +56,7 @@ class LayerRow:
         within: the layers that contain it: they represent whatever it does, as one layer or as a stack.
         theorem: the theorem (docs/theory.md) that proves these containments; "" if they are evident.
         decided_as: the row of the table of `explain` that has its answer: a layer's name; "" for no row.
+        confused_by: the kind of `export.confused_words.confused` that decides its stacks; "" for none.
         is_searched_last: whether stacks are searched only if nothing else implies a "yes": for layers whose search is
             long and for which no argument proves impossibility.
         trained_by: the name in `fsa2lrnn.nn.layers.LAYERS` of the class that trains it; "" for none.
@@ -74,6 +75,7 @@ class LayerRow:
     within: tuple[str, ...] = ()
     theorem: str = ""
     decided_as: str = ""
+    confused_by: str = ""
     is_searched_last: bool = False
     trained_by: str = ""
     setting: str = ""
@@ -85,7 +87,7 @@ class LayerRow:
         setting = f" --set {self.setting}" if self.setting else ""
         able = [
             *([f"trains (`train --layer {self.trained_by}{setting}`)"] if self.trained_by else []),
-            *(["is decided (`explain --layer`)"] if self.decided_as else []),
+            *(["is decided (`explain --layer`)"] if self.decided_as or self.confused_by else []),
             *([f"is a special case of the family {self.family} (`explain --family`)"] if self.family else []),
             *([f"is exported to {', '.join(self.exported_to)}"] if self.exported_to else []),
         ]
@@ -112,7 +114,7 @@ _ROWS = (
     ),
     LayerRow(
         "mamba", "Mamba", "x' = exp(Δ A) x + Δ B u, diagonal, entries in [0, 1]", "Gu & Dao 2023, 2312.00752",
-        spellings=("mamba1", "s6"), family="diagonal[0,1]", is_family=True,
+        spellings=("mamba1", "s6", "zamba"), family="diagonal[0,1]", is_family=True,
         within=("mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "gdn-2", "rwkv-7", "mamba-negative"),
         decided_as="mamba", exported_to=("mamba", "falcon-mamba", "jamba"),
     ),
@@ -151,7 +153,8 @@ _ROWS = (
     ),
     LayerRow(
         "gated-deltanet", "Gated DeltaNet, β ≤ 1", "S' = a S (I − β k kᵀ) + β v kᵀ, a and β in [0, 1]",
-        "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net"), family="diagonal[0,1]", is_family=True,
+        "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net", "qwen4-exp", "lara-mini"),
+        family="diagonal[0,1]", is_family=True,
         within=("mamba", "gated-deltanet-negative"), theorem="T54", decided_as="gated-deltanet",
         trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5", "qwen3.5-moe"),
     ),
@@ -170,6 +173,16 @@ _ROWS = (
         spellings=("kimi-delta-attention",), family="diagonal[0,1]", is_family=True,
         within=("mamba", "gdn-2", "deltaproduct"), theorem="T57", decided_as="kda", trained_by="kda",
         exported_to=("kimi-linear",),
+    ),
+    LayerRow(
+        "kda-bounded", "bounded KDA", "as KDA, log α = −5σ(·), so that α ≥ e⁻⁵ and only β = 1 erases",
+        spellings=("glm5-next", "bailing-hybrid"), family="diagonal[0,1]", is_family=True, within=("kda",),
+        decided_as="kda",
+    ),
+    LayerRow(
+        "rg-lru", "RG-LRU", "x' = a x + √(1 − a²) u, a = exp(−8 r softplus(λ)) in [0, 1]", "De et al. 2024, 2402.19427",
+        spellings=("griffin", "recurrent-gemma"), family="diagonal[0,1]", is_family=True, within=("mamba",),
+        decided_as="mamba",
     ),
     LayerRow(
         "gdn-2", "GDN-2, b ≤ 1", "S' = S diag(a) (I − (b ⊙ k) kᵀ) + (w ⊙ v) kᵀ, rates b in [0, 1] per key entry",
@@ -207,8 +220,19 @@ _ROWS = (
     ),
     # Below: layers that are decided by their family alone, or not at all.
     LayerRow(
+        "lightning-attention", "lightning attention", "S' = a S + k vᵀ, one fixed a in (0, 1) per head",
+        "Qin et al. 2024, 2401.04658", spellings=("minimax",), family="lti-diagonalisable", theorem="T62",
+        confused_by="last-letter-stack",
+    ),
+    LayerRow(
+        "mlstm", "mLSTM", "C' = f C + exp(i) v kᵀ, n' = f n + exp(i) k, f = σ(·) capped to (0, 1)",
+        "Beck et al. 2024, 2405.04517", spellings=("xlstm",), family="diagonal[0,1]", theorem="T62",
+        confused_by="last-letter-stack",
+    ),
+    LayerRow(
         "rwkv-4", "RWKV-4", "x' = w x + exp(k) v, one decay w in (0, 1) per channel, token shift",
-        "Peng et al. 2023, 2305.13048", family="lti-diagonalisable", is_shifted=True, trained_by="rwkv4",
+        "Peng et al. 2023, 2305.13048", spellings=("rwkv",), family="lti-diagonalisable", is_shifted=True,
+        theorem="T62", confused_by="ends-stack", trained_by="rwkv4",
     ),
     LayerRow(
         "liquid-s4", "Liquid-S4", "x' = (A + diag(B u)) x + B u, as its paper says (T6)",

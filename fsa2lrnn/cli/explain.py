@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -17,7 +18,7 @@ from fsa2lrnn.cli import console, options, sources
 from fsa2lrnn.deadline import Deadline, limited, without_limits
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
 from fsa2lrnn.files import check_folder, write_atomically
-from fsa2lrnn.layers import LAYERS, is_family, of_name, released_model
+from fsa2lrnn.layers import LAYERS, LayerRow, is_family, of_name, released_model
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
@@ -32,7 +33,11 @@ _ANSWERS = {answer: f"[{colour}]{answer}[/]" for answer, colour in _COLOURS.item
 
 
 def explain(
-    source: options.Source,
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=options.SOURCE, show_default=False)] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="decide for this released model: a config.json or its folder; without SOURCE, describe it"),
+    ] = None,
     family: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="decide only this family or layer; repeatable")
     ] = None,
@@ -56,7 +61,17 @@ def explain(
     """Describe an automaton: its algebra, the families and layers that can represent it, and the cost of a network."""
     if certificates is not None:
         check_folder(certificates)
+    if model is not None and (family or layer):
+        raise UnsupportedFormat("--model decides for one released model: give it without --family and --layer")
+    if source is None:
+        if model is None:
+            raise UnsupportedFormat("nothing to explain: give a SOURCE, or --model with a config.json")
+        explain_model(None, model, certificates, as_json)
+        return
     machine = sources.read_machine(source, completion, alphabet)
+    if model is not None:
+        explain_model(machine, model, certificates, as_json, max_seconds)
+        return
     if layer:
         explain_layers(machine, layer, certificates, as_json, max_seconds)
         return
@@ -64,6 +79,50 @@ def explain(
     if not as_json:
         typed = f"{quote(source)}{sources.repeated(completion, alphabet)}"
         console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")
+
+
+def explain_model(
+    machine: MooreMachine | None,
+    path: Path,
+    folder: Path | None,
+    as_json: bool,
+    max_seconds: float | None = None,
+) -> None:
+    """Print the card of a released model's configuration, or its answer on a machine with the layers that it is about.
+
+    The certificate of a "no" is written into a folder if one is given.
+    """
+    from fsa2lrnn.cli import evidence
+    from fsa2lrnn.export.configuration import ModelAnswer, answer, read_card
+
+    card = read_card(path)
+    found: ModelAnswer | None = None
+    if machine is not None:
+        found = ModelAnswer("unknown", "unknown: time limit", card.scope)
+        with suppress(OutOfTime), limited(Deadline.of(max_seconds)):
+            found = answer(machine, card)
+        if folder is not None and found.certificate is not None:
+            _write_certificates({card.model.folder: found.certificate}, folder)
+    if as_json:
+        value = {"model": card.to_json()}
+        if machine is not None and found is not None:
+            value |= {"machine": evidence.machine_json(machine), **found.to_json()}
+        console.emit_json(value)
+        return
+    console.facts(f"{card.model.folder}: layers", card.lines())
+    facts = [("note", note) for note in card.notes] + [("ignored by the code", name) for name in card.ignored]
+    if found is not None:
+        facts += [("answer", f"{found.kind}: {found.why}"), ("scope", found.scope)]
+    else:
+        holds = card.holds
+        facts += [
+            ("can hold", f"{holds.title} ({holds.theorem}), in large enough stacks"),
+            *((f"  smallest: {source}", what) for source, what in holds.can),
+            ("cannot hold", "no machine is excluded" if not holds.cannot else "all others"),
+            *((f"  smallest: {source}", what) for source, what in holds.cannot),
+            ("scope", card.scope),
+        ]
+    console.facts("\nwhat these recurrent layers hold", facts)
 
 
 def explain_layers(
@@ -78,13 +137,13 @@ def explain_layers(
 
     deadline, found = Deadline.of(max_seconds), dict[str, LayerAnswer]()
     rows = [of_name(layer) for layer in layers]
-    if undecided := [row for row in rows if not (row.exported_to or row.decided_as)]:
+    if undecided := [row for row in rows if not (row.exported_to or row.decided_as or row.confused_by)]:
         raise UnsupportedFormat(f"stacks of {undecided[0].name} are not decided: {undecided[0].abilities}")
     for layer, row in zip(layers, rows, strict=True):
         name = released_model(layer) if row.exported_to else row.name
         try:
             with limited(deadline):
-                found[name] = answer(machine, name) if row.exported_to else _answer_of_row(machine, row.decided_as)
+                found[name] = answer(machine, name) if row.exported_to else _answer_of_row(machine, row)
         except OutOfTime:
             found[name] = LayerAnswer("unknown", "unknown: time limit")
     refusals = {layer: said.refusal for layer, said in found.items() if said.refusal is not None}
@@ -100,13 +159,18 @@ def explain_layers(
         console.say(f"certificates of refusals in {folder}: python -m fsa2lrnn.export.recheck FILE checks one")
 
 
-def _answer_of_row(machine: MooreMachine, name: str) -> LayerAnswer:
+def _answer_of_row(machine: MooreMachine, layer: LayerRow) -> LayerAnswer:
     """Return the answer on stacks of a layer by its row in the table of layers, and those that bear upon it."""
     from fsa2lrnn.automata.monoid import classify
+    from fsa2lrnn.export.confused_words import confused
     from fsa2lrnn.export.in_use import decide
     from fsa2lrnn.export.refuse import LayerAnswer
 
-    row = decide(machine, classify(machine))[name]
+    if layer.confused_by:
+        if (words := confused(machine, layer.confused_by)) is not None:
+            return LayerAnswer("no", f"{words.explain()} ({layer.theorem})", refusal=words)
+        return LayerAnswer("yes", f"no words are confused ({layer.theorem})")
+    row = decide(machine, classify(machine))[layer.decided_as]
     one = f"; one layer: {row.one}" + (f" ({row.theorem})" if row.one == "no" else "")
     return LayerAnswer(row.stack, f"{row.why or row.smallest or 'a theorem'}{one}")
 

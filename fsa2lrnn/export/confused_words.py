@@ -1,7 +1,8 @@
 """Find words after which every network of a kind is in the same state, for refusals.
 
-The kinds are stacks of input-independent layers (T55) and one layer of attention (T56). For these all such words are
-known, so some network computes a machine if and only if the machine does not separate them.
+The kinds are stacks of input-independent layers (T55), one layer of attention (T56), and stacks of heads none of which
+can both keep and forget (T62). For these all such words are known, so some network computes a machine if and only if
+the machine does not separate them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,6 +50,8 @@ class ConfusedWords(CertifiedAnswer):
         u, w, *rest = (f'"{symbols.word_text([alphabet[a] for a in word], alphabet)}"' for word in self.words)
         if self.family == "lti-stack":
             return f"After {u}, many {w}, {rest[0]} or as many letters of {w}, and many {w}, states would be the same."
+        if self.family == "ends-stack":
+            return f"After {u} and many {w}, states would be the same whether or not {rest[0]} and many {w} follow."
         often = f", each before any number of {rest[0]}," if self.words[2:] and self.words[2] else ""
         return f"The states after {u} and {w}{often} would be the same."
 
@@ -62,7 +66,8 @@ def confused(machine: MooreMachine, kind: str) -> ConfusedWords | None:
 
     Args:
         kind: "lti-stack" (S4: any matrix, the same for all letters) or "lti-diagonalisable-stack" (S5, LRU), with
-            finitely many reachable states; "hard-attention" (one layer, strictly masked, without positions).
+            finitely many reachable states; "hard-attention" (one layer, strictly masked, without positions);
+            "ends-stack" (no head both keeps and forgets, with windows) or "last-letter-stack" (without windows).
 
     Raises:
         BudgetExceeded: beyond `MAX_PROFILES` profiles of words.
@@ -87,8 +92,11 @@ def confused(machine: MooreMachine, kind: str) -> ConfusedWords | None:
     return ConfusedWords(minimal, kind, named, distinguish(minimal, p, q) or ())
 
 
-def _of_stack(delta: np.ndarray, start: int) -> _Confusion | None:
-    """Return words u, e, x and states p ≠ q with p = start·u = p·e and q = p·x = q·e, |x| a multiple of |e| (T55)."""
+def _of_stack(delta: np.ndarray, start: int, has_lengths: bool = True) -> _Confusion | None:
+    """Return words u, e, x and states p ≠ q with p = start·u = p·e and q = p·x = q·e (T62).
+
+    If `has_lengths`, |x| is a multiple of |e| (T55).
+    """
     n = delta.shape[1]
     bounded(n**2 * max(500, len(delta)), 500**3, f"words between {n:,} states with {len(delta):,} letters")
     ways = [_paths(delta, p) for p in range(n)]
@@ -104,9 +112,18 @@ def _of_stack(delta: np.ndarray, start: int) -> _Confusion | None:
         loop = _loop(delta, p, q, of_pair.reshape(n, n))
         # Any loop e decides: from x for one loop, x followed by rounds of that loop has a length that is a multiple
         # of another's.
-        detour = _timed_paths(delta, p, len(loop)).get((q, 0)) if loop else None
+        detour = _timed_paths(delta, p, len(loop) if has_lengths else 1).get((q, 0)) if loop else None
         if loop and detour is not None:
             return (ways[start][p], loop, detour), p, q
+    return None
+
+
+def _of_last_letter(delta: np.ndarray, start: int) -> _Confusion | None:
+    """Return two words with the same last letter that lead to states p ≠ q (T62), and p and q."""
+    ways = _paths(delta, start)
+    for a, step in enumerate(delta):
+        if odd := [q for q in ways if step[q] != step[start]]:
+            return ((a,), (*ways[odd[0]], a)), int(step[start]), int(step[odd[0]])
     return None
 
 
@@ -205,4 +222,6 @@ _SEARCHES = {
     "lti-stack": _of_stack,
     "lti-diagonalisable-stack": _of_diagonal_stack,
     "hard-attention": _of_attention,
+    "ends-stack": partial(_of_stack, has_lengths=False),
+    "last-letter-stack": _of_last_letter,
 }

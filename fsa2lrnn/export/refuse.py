@@ -14,6 +14,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.export import target
+from fsa2lrnn.export.confused_words import ConfusedWords
 from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.recheck import ARGUMENTS, FORM, LAYERS, recheck
 
@@ -151,7 +152,7 @@ class LayerAnswer(Brief):
     kind: str
     why: str
     plan: StagePlan | None = None
-    refusal: Refusal | None = None
+    refusal: Refusal | ConfusedWords | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON object, with the certificate of a refusal if there is one."""

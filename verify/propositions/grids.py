@@ -1,10 +1,14 @@
-"""T3 against every layer whose entries come from a grid, on every small machine (`verify.brute_force`)."""
+"""Theorems against every layer with entries from a grid: T3 on every small machine (`verify.brute_force`), and T62."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.export.confused_words import ConfusedWords, confused
 from fsa2lrnn.families import Verdict
 from fsa2lrnn.families.identities import FORCED
 from verify.brute_force import by_T3, compare
@@ -30,6 +34,102 @@ def no_layer_of_a_grid_contradicts(effort: Effort, decide: Callable[[MooreMachin
     return Proved(how, machines)
 
 
+Decide = Callable[[MooreMachine, str], ConfusedWords | None]
+_ONE = 1 << 20  # stands for 1, so that entries of a half stay whole
+_MOST_VALUES = 6  # of a coordinate
+
+
+def heads_that_cannot_both_keep_and_forget(
+    effort: Effort,
+    entries: Sequence[Sequence[float]] = ((0, 0.5), (0.5, 1)),
+    decide: Decide = confused,
+) -> Answer:
+    """Run every coordinate of a grid, and random ones above it, and compare their machines with the decision.
+
+    Converse: where the decision excludes nothing, long words with the same ends lead to the same state.
+    """
+    machines = dict[tuple[str, bytes], MooreMachine]()
+    rng = np.random.default_rng(effort.seed)
+    for kind, window in (("last-letter-stack", 1), ("ends-stack", 2)):
+        for grid in entries:
+            inputs = 2 if window == 1 else 6  # the letter, or with the one before it, which may be none
+            pairs = [(a, v) for a in grid for v in (0.0, 1.0)]
+            for steps in product(pairs, repeat=inputs):
+                lower = _stack(steps, window)
+                if lower is None:
+                    continue
+                drawn: list[list[int]] = rng.integers(len(pairs), size=(2, 6 * _MOST_VALUES)).tolist()
+                for joint in (lower, *(_above(lower, [pairs[i] for i in numbers]) for numbers in drawn)):
+                    if joint is not None:
+                        machines[kind, joint.tobytes()] = MooreMachine(joint, range(joint.shape[1]))
+    for (kind, _), machine in effort.track(list(machines.items())):
+        if decide(machine, kind) is not None:
+            return refuted(f"{kind}: layers of the grid run {machine.delta.tolist()}", delta=machine.delta.tolist())
+    tables = 0
+    for n in range(1, 4):
+        for flat in product(range(n), repeat=2 * n):
+            machine, tables = MooreMachine(np.reshape(flat, (2, n)), range(n)), tables + 1
+            if decide(machine, "ends-stack") is None and (words := _same_ends(machine)):
+                return refuted(f"{machine.delta.tolist()}: {words} have the same ends", delta=machine.delta.tolist())
+    how = (
+        f"{len(machines):,} machines of coordinates of a grid and of two layers; {tables:,} tables of at most 3 states"
+    )
+    return Proved(how, len(machines) + tables)
+
+
+def _stack(steps: Sequence[tuple[float, float]], window: int) -> np.ndarray | None:
+    """Return the table of a coordinate x ↦ a x + v with its window, from 0, or None for more than a few states."""
+
+    def step(state: tuple[int, ...], a: int) -> tuple[int, ...] | None:
+        before, x = state
+        factor, v = steps[2 * before + a]  # before is 0 without a window, and for no letter
+        # A value that a half divides further than the scale is one of infinitely many.
+        return None if factor == 0.5 and x % 2 else (a + 1 if window == 2 else 0, int(factor * x) + int(v * _ONE))
+
+    return _reached((0, 0), step, 3 * _MOST_VALUES)
+
+
+def _above(lower: np.ndarray, steps: Sequence[tuple[float, float]]) -> np.ndarray | None:
+    """Return the table of a coordinate whose step is a function of the letter and of the state below after it."""
+
+    def step(state: tuple[int, ...], a: int) -> tuple[int, ...] | None:
+        q = int(lower[a, state[0]])
+        factor, v = steps[2 * q + a]
+        return None if factor == 0.5 and state[1] % 2 else (q, int(factor * state[1]) + int(v * _ONE))
+
+    return _reached((0, 0), step, 30)
+
+
+def _reached(
+    start: tuple[int, ...], step: Callable[[tuple[int, ...], int], tuple[int, ...] | None], most: int
+) -> np.ndarray | None:
+    """Return the table of the states that two letters reach, or None if they are more than `most`."""
+    numbers, rows = {start: 0}, list[list[int]]()
+    for state in (queue := [start]):  # grows
+        row = list[int]()
+        for a in range(2):
+            if (after := step(state, a)) is None or (after not in numbers and len(numbers) == most):
+                return None
+            if after not in numbers:
+                queue.append(after)
+            row.append(numbers.setdefault(after, len(numbers)))
+        rows.append(row)
+    return np.array(rows).T
+
+
+def _same_ends(machine: MooreMachine) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return two words with the same three first and three last letters that lead to two states, or None."""
+    known = dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, tuple[int, ...]]]()
+    for word in (word for n in range(3, 8) for word in product(range(2), repeat=n)):
+        q = machine.start
+        for a in word:
+            q = int(machine.delta[a, q])
+        other, before = known.setdefault((word[:3], word[-3:]), (q, word))
+        if other != q:
+            return before, word
+    return None
+
+
 PROPOSITIONS = (
     Proposition(
         "T3-grid",
@@ -38,6 +138,15 @@ PROPOSITIONS = (
         "as many states as stated, two letters, an output of its own for each state",
         "docs/theory.md, T3",
         no_layer_of_a_grid_contradicts,
+        Proved,
+    ),
+    Proposition(
+        "T62-grid",
+        "Coordinates that keep or forget, but not both, run only machines whose state the first and the last letters "
+        "of long words determine, and the last letter alone if they read no letter before it.",
+        "one coordinate with entries 0, ½, 1 over two letters and windows of two; a random one above it",
+        "docs/theory.md, T62",
+        heads_that_cannot_both_keep_and_forget,
         Proved,
     ),
 )

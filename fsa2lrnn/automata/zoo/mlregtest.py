@@ -1,8 +1,8 @@
 """Read the languages of the benchmark MLRegTest by name, as in `mlregtest:04.04.SL.2.1.0`, from a user's folder.
 
-The benchmark (van der Poel et al., JMLR 25, 2024; CC-BY-4.0) publishes its automata as OpenFst text in
-`src/fstlib/att_format` of github.com/heinz-jeffrey/subregular-learning; fsa2lrnn does not contain these files. A name
-is `alphabet size . tier size . class . k . threshold . number`. Missing transitions reject.
+The benchmark (van der Poel et al., JMLR 25, 2024, CC-BY-4.0; its data are CC0) publishes its automata as OpenFst text
+in `src/fstlib/att_format` of github.com/heinz-jeffrey/subregular-learning; fsa2lrnn does not contain these files. A
+name is `alphabet size . tier size . class . k . threshold . number`. Missing transitions reject.
 """
 
 from __future__ import annotations

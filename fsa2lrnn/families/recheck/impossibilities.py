@@ -161,16 +161,19 @@ def _counts(word: Word) -> dict[int, int]:
     return {a: count for a, count in sorted(counts.items()) if count}
 
 
-KINDS = ("lti-stack", "lti-diagonalisable-stack", "hard-attention")
+KINDS = ("lti-stack", "lti-diagonalisable-stack", "hard-attention", "ends-stack", "last-letter-stack")
 
 
 def check_confused(words: object, separator: object, machine: CheckedMachine, start: int, kind: str) -> None:
     """Raise `RejectedCertificate` unless all networks of a kind confuse two words after which outputs differ."""
     words, separator = [read_word(word, machine) for word in as_list(words)], read_word(separator, machine)
-    if kind == "lti-stack":
+    if kind in ("lti-stack", "ends-stack"):
         u, loop, detour = words
         p, q = after(start, u, machine), after(after(start, u, machine), detour, machine)
-        require(_length(loop) > 0 and _length(detour) % _length(loop) == 0, "a length is not a multiple of the loop's")
+        require(_length(loop) > 0, "the loop is empty")
+        # T62: without counters the length of the detour does not matter.
+        is_multiple = kind == "ends-stack" or _length(detour) % _length(loop) == 0
+        require(is_multiple, "a length is not a multiple of the loop's")
         require(after(p, loop, machine) == p and after(q, loop, machine) == q, "the loop moves a state")
     elif kind == "lti-diagonalisable-stack":
         u, w, loop = words
@@ -183,7 +186,10 @@ def check_confused(words: object, separator: object, machine: CheckedMachine, st
     else:
         u, w = words
         p, q = after(start, u, machine), after(start, w, machine)
-        require(_profile(u) == _profile(w), "the words have different profiles")
+        if kind == "last-letter-stack":
+            require(_last(u) == _last(w), "the last letters differ")
+        else:
+            require(_profile(u) == _profile(w), "the words have different profiles")
     differ = machine.outputs[after(p, separator, machine)] != machine.outputs[after(q, separator, machine)]
     require(differ, "the separator does not tell the states apart")
 

@@ -62,7 +62,7 @@ def test_the_table_for_people(capsys, monkeypatch):
         "aperiodic (star-free)",
         "which layer should I use?",
         "Gated DeltaNet, β ≤ 2     no",
-        "Mamba-3, minGRU, KDA: Mamba contains it (T3, T57)",
+        "Mamba-3, minGRU, KDA, bounded KDA: Mamba, RG-LRU contains it (T3, T57)",
         "Mamba in [−1, 1]",
         "Gated DeltaNet, β ≤ 2: not in one layer (T3)",
         "attention (masked, hard): not in one layer (T56)",
@@ -109,6 +109,28 @@ def test_a_layer_is_found_under_the_option_that_takes_it(call):
     assert (code, "rwkv-7 is described by no family: rwkv-7 trains" in err) == (2, True)
     code, out, _ = call("explain", "task:parity", "--layer", "kda", "--layer", "gated-deltanet-negative")
     assert (code, "kimi-linear  no: After" in out, "olmo-hybrid  yes: one head" in out) == (0, True, True)
+
+
+def test_a_released_model_is_explained_by_its_configuration(call, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "minimax", "num_hidden_layers": 4, "allow_neg_eigval": true}')
+    code, out, _ = call("explain", "--model", str(tmp_path))
+    assert (code, "ARAR (A attention, R recurrent)" in out, "can hold" in out, "smallest: regex:b*a(a|b)*" in out) == (
+        (0, True, True, True)
+    )  # fmt: skip
+    assert re.search(r"ignored by the code +allow_neg_eigval", out)
+    folder = tmp_path / "c"
+    code, out, _ = call("explain", "regex:b*a(a|b)*", "--model", str(path), "--json", "--certificates", str(folder))
+    found = json.loads(out)
+    assert (code, found["answer"], found["model"]["layers"][0]) == (0, "no", {"kind": "attention"})
+    assert recheck(json.loads((folder / "minimax.json").read_text())).startswith("impossible: no network of the kind")
+    for arguments, fault in (
+        ((), "give a SOURCE, or --model"),
+        (("task:parity", "--model", str(path), "--layer", "kda"), "without --family and --layer"),
+        (("--model", str(tmp_path / "none")), "no such configuration"),
+    ):
+        code, _, err = call("explain", *arguments)
+        assert (code, fault in err) == (2, True)
 
 
 def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_families_are_named(capsys, monkeypatch):

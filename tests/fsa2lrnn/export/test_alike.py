@@ -14,7 +14,7 @@ from fsa2lrnn.export.confused_words import confused
 from fsa2lrnn.families import RejectedCertificate, recheck, represent
 from fsa2lrnn.testing.strategies import machines
 
-KINDS = ("lti-stack", "lti-diagonalisable-stack", "hard-attention")
+KINDS = ("lti-stack", "lti-diagonalisable-stack", "hard-attention", "ends-stack", "last-letter-stack")
 
 
 def words_up_to(n_letters, length):
@@ -138,7 +138,9 @@ def test_one_layer_of_attention_is_decided_as_running_heads_decide(machine):
 
 
 @pytest.mark.parametrize(("kind", "words", "fault"), [
-    ("lti-stack", ([], [], [1]), "not a multiple"),
+    ("lti-stack", ([], [], [1]), "the loop is empty"), ("ends-stack", ([], [], [1]), "the loop is empty"),
+    ("ends-stack", ([], [1], [1]), "moves a state"), ("ends-stack", ([], [0], [0]), "does not tell"),
+    ("last-letter-stack", ([0], [1]), "the last letters differ"), ("last-letter-stack", ([0], [0]), "does not tell"),
     ("lti-stack", ([], [0, 0], [1]), "not a multiple"),
     ("lti-stack", ([], [1], [1]), "moves a state"),
     ("lti-stack", ([], [0], [0]), "does not tell"),

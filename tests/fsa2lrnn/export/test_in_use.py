@@ -106,11 +106,11 @@ def test_answers_are_carried_along_containment_and_a_contradiction_is_an_error(m
     rows = {name: Decision() for name in IN_USE}
     rows["mamba-2"], rows["kda"] = Decision("yes", "yes"), Decision("no", "no")
     assert contradictions(rows) == [
-        "Mamba-2 represents the machine as one layer, and KDA does not",
-        "Mamba-2 represents the machine as a stack, and KDA does not",
+        "Mamba-2 represents the machine as one layer, and KDA, bounded KDA does not",
+        "Mamba-2 represents the machine as a stack, and KDA, bounded KDA does not",
     ]
     monkeypatch.setattr(in_use, "_one_layer", lambda _machine, name, *_: rows[name])
-    with pytest.raises(NotExact, match="Mamba-2 represents the machine as one layer, and KDA does not"):
+    with pytest.raises(NotExact, match="Mamba-2 represents the machine as one layer, and KDA, bounded KDA does not"):
         decide(zoo.parity(), classify(zoo.parity()))
     rows = {name: Decision() for name in IN_USE}
     rows["mamba-2"], rows["rwkv-7"] = Decision("yes", "yes", "1 dimension"), Decision("unknown", "unknown")

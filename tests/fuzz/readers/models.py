@@ -16,7 +16,9 @@ from safetensors.torch import save as to_bytes
 from fsa2lrnn import compile_machine, save, zoo
 from fsa2lrnn.automata.formats.json_file import to_value
 from fsa2lrnn.export import folder as exported
+from fsa2lrnn.export.configuration import read_card
 from fsa2lrnn.export.eigenvalues import eigenvalues
+from fsa2lrnn.export.model_folders import FOLDERS
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load
 from fsa2lrnn.nn.checkpoint import _in_order, digest
 from tests.fsa2lrnn.export.test_eigenvalues import SIZES
@@ -134,6 +136,13 @@ def configurations() -> list[bytes]:
     return [config for config, _ in folders().values()]
 
 
+def cards() -> list[bytes]:
+    nested = {"model_type": "qwen3_5", "text_config": {"num_hidden_layers": 4}}
+    kda = {"model_type": "glm5_next", "linear_attn_config": {"head_dim": 8, "gate_lower_bound": -2.0}}
+    limits = {"model_type": "mamba2", "time_step_limit": [0.0, {"__float__": "Infinity"}], "num_heads": 4}
+    return [json.dumps(value).encode() for value in (*({"model_type": name} for name in FOLDERS), nested, kda, limits)]
+
+
 def weights() -> list[bytes]:
     return [held for _, held in folders().values()]
 
@@ -163,6 +172,7 @@ def read_description(path: Path) -> object:
 READERS: dict[str, Reader] = {
     "model": Reader(model_files, of_tensors(model_files, "config"), run_model, ".safetensors"),
     "configuration of others": Reader(configurations, of_json(configurations), lambda path: read_folder(path, 0)),
+    "card of a configuration": Reader(cards, of_json(cards), read_card),
     "weights of others": Reader(weights, of_tensors(weights), lambda path: read_folder(path, 1)),
     "exported folder": Reader(descriptions, of_json(descriptions), read_description),
 }

@@ -169,6 +169,7 @@ BROKEN = {
     "probe-inverse": [{"invert": lambda A: torch.eye(len(A)) - A}],
     **{f"probe-{name}": [{"sizes": {torch.bfloat16: Magnitudes(999)}, "gradients": False}] for name in OPERATORS},
     "probe-gates": [{"base": 0.6931}],
+    "T62-grid": [{"entries": ((0, 0.5, 1),)}, {"decide": lambda _machine, _kind: None}],
     "canary-exchange": [{"make": recency}, {"make": forgetful}],
     "canary-reset": [{"make": forgetful}],
 }
