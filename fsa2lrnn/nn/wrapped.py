@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn.layers import Columns, layer_named
 from fsa2lrnn.nn.layers.base import Layer
-from fsa2lrnn.nn.layers.matrix_layer import NORM_EPS
 from fsa2lrnn.nn.network import LayerState, State
 
 LONGEST = 1_024  # letters that a word may have where there is no step mode: a state then is the word itself
@@ -238,6 +237,8 @@ def wrap_fla(module: nn.Module) -> Layer:
         UnsupportedFormat: for another class, for settings that our layer does not have, such as more heads of values
             than of keys, and for weights that do not fit.
     """
+    from fsa2lrnn.nn.layers.matrix_layer import NORM_EPS  # not loaded by verifiers of other layers
+
     name = type(module).__name__
     counterpart = _COUNTERPARTS.get(name)
     if counterpart is None:
