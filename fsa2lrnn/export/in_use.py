@@ -75,7 +75,7 @@ def title_of(name: str) -> str:
     """Return the title of a row: those of all layers that have its answer.
 
     >>> title_of("s5"), title_of("kda")
-    ('S4D, S5, LRU', 'KDA')
+    ('S4D, S5, LRU', 'KDA, bounded KDA')
     """
     return ", ".join(row.title for row in LAYERS.values() if row.decided_as == name)
 

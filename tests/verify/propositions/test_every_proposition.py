@@ -122,6 +122,7 @@ BROKEN = {
         {"commutation": contradiction.dense},
     ],
     "T3-grid": [{"decide": liar}],
+    "T62-grid": [{"entries": ((0, 0.5, 1),)}, {"decide": lambda _machine, _kind: None}],
     "eq-7": [{"ball": Ball("largest entry", corners, lambda v: max(map(abs, v)))}],
     "eq-6": [{"apply": mutants.shrinking_rule}, {"apply": mutants.unclipped_rule}],
     "norm-order": [{"norm": lambda v, p: float(v.abs().sum()) * p}],
@@ -169,7 +170,6 @@ BROKEN = {
     "probe-inverse": [{"invert": lambda A: torch.eye(len(A)) - A}],
     **{f"probe-{name}": [{"sizes": {torch.bfloat16: Magnitudes(999)}, "gradients": False}] for name in OPERATORS},
     "probe-gates": [{"base": 0.6931}],
-    "T62-grid": [{"entries": ((0, 0.5, 1),)}, {"decide": lambda _machine, _kind: None}],
     "canary-exchange": [{"make": recency}, {"make": forgetful}],
     "canary-reset": [{"make": forgetful}],
 }
