@@ -27,6 +27,7 @@ from experiments.studies.families import SERIES, TRIED
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.export import target
+from fsa2lrnn.export.confused_words import ConfusedWords
 from fsa2lrnn.export.folder import load, run, save
 from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.refuse import answer
@@ -75,6 +76,7 @@ def cell(machine: MooreMachine, layer: str) -> dict:
     refused = dict[str, list[str]]()
     if said.refusal is not None:
         said.refusal.check()
+        assert not isinstance(said.refusal, ConfusedWords), "a refusal of a layer without an export"
         words = [[str(machine.alphabet[a]) for a in word] for word in (said.refusal.before, said.refusal.repeated)]
         refused = {"before": words[0], "repeated": words[1]}
     one_layer = {"one_layer": refused} if refused else {}

@@ -16,7 +16,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +105,8 @@ class Stack:
         getattr(cache, name)(*arguments)
 
 
-def run(name: str, word: list[int], outputs: list[int], events: list[int], first: int = 0, **more: Any) -> Run:
-    return {"name": name, "word": word, "first": first, "outputs": outputs, "events": events, **more}
+def run(name: str, word: Sequence[int], outputs: list[int], events: list[int], first: int = 0, **more: Any) -> Run:
+    return {"name": name, "word": list(word), "first": first, "outputs": outputs, "events": events, **more}
 
 
 PATTERNS: dict[str, Callable[[Stack], Iterator[Run]]] = {}
