@@ -106,7 +106,7 @@ class Card(Brief):
         return (
             "recurrent layers with finitely many states, in exact arithmetic with ranges as float32 computes them, any "
             f"functions between them{', calls of several tokens' * is_of_calls}"
-            f"{f'; the {n} layers that attend are left out' if n else ''}"
+            f"{f'; the layers that attend, {n}, are left out' if n else ''}"
         )
 
     def lines(self) -> list[tuple[str, str]]:

@@ -307,7 +307,7 @@ def test_the_examples_of_a_card_are_answered_as_it_says(name):
         assert answer(machine(source), card).kind == "yes"
     assert answer(machine("regex:(a|b)*"), card).kind == "yes"
     n = sum("attention" in kind for kind in card.types)
-    assert (f"the {n} layers that attend are left out" in card.scope) == bool(n)
+    assert (f"the layers that attend, {n}, are left out" in card.scope) == bool(n)
     assert json.loads(json.dumps(card.to_json()))["model"] == name
 
 
