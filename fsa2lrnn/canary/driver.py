@@ -47,7 +47,9 @@ class Stack:
             kind for kind in kinds if {"config", "batch_size"} <= set(inspect.signature(kind).parameters)
         ]
         self.generates, self.padding = False, 0
-        self.calls = list[Any]()  # since the last empty cache: (tokens, other arguments), or (a method, its arguments)
+        self.calls: list[
+            Any
+        ] = []  # since the last empty cache: (tokens, other arguments), or (a method, its arguments)
 
     def call(self, rows: list[list[int]], cache: Any = None, before: int = 0, **more: Any) -> tuple[Any, Any]:
         """Read tokens of equally long rows after `before` earlier ones: return the tokens put out, and the cache."""
@@ -60,7 +62,7 @@ class Stack:
             if self.is_mamba:  # whose masks are those of the letters of the call, all of which count
                 more.pop("attention_mask", None)
         else:
-            self.calls = []
+            self.calls = [None] if self.own_caches else []  # a script makes no such cache
         self._record(rows, more)
         if cache is None and self.own_caches:
             more[self.cache_name] = self.own_caches[0](self.model.config, len(rows), dtype=self.model.dtype)
