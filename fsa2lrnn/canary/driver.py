@@ -17,6 +17,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,9 @@ class Stack:
             kind for kind in kinds if {"config", "batch_size"} <= set(inspect.signature(kind).parameters)
         ]
         self.generates, self.padding = False, 0
-        self.calls: list[
-            Any
-        ] = []  # since the last empty cache: (tokens, other arguments), or (a method, its arguments)
+        # Since the last empty cache: (tokens, other arguments) or (a method, its arguments); None is not written as a
+        # script.
+        self.calls: list[Any] = [None]
 
     def call(self, rows: list[list[int]], cache: Any = None, before: int = 0, **more: Any) -> tuple[Any, Any]:
         """Read tokens of equally long rows after `before` earlier ones: return the tokens put out, and the cache."""
@@ -241,37 +242,29 @@ def _continued(stack: Stack, cache: Any, of_row: list[int], words: list[list[int
         yield run(f"row {i} of {number}", word, out[i], events, n, others=others, row=i)
 
 
-@pattern
-def beams_reordered(stack: Stack) -> Iterator[Run]:
-    """`reorder_cache` between two calls."""
-    words, cache, _ = _batch(stack, 4, 30)
-    of_row = [2, 3, 0, 0]
-    stack.change(cache, "reorder_cache", torch.tensor(of_row))
+def _changed(stack: Stack, rows: int, of_row: list[int], method: str, argument: Any) -> Iterator[Run]:
+    """Let rows of a batch go on after a method of the cache made row `of_row[i]` the new row i."""
+    words, cache, _ = _batch(stack, rows, 30)
+    stack.change(cache, method, argument)
     yield from _continued(stack, cache, of_row, words)
 
 
-@pattern
-def rows_selected(stack: Stack) -> Iterator[Run]:
-    """`batch_select_indices` between two calls."""
-    words, cache, _ = _batch(stack, 4, 30)
-    of_row = [3, 1]
-    stack.change(cache, "batch_select_indices", torch.tensor(of_row))
-    yield from _continued(stack, cache, of_row, words)
-
-
-@pattern
-def rows_repeated(stack: Stack) -> Iterator[Run]:
-    """`batch_repeat_interleave` between two calls."""
-    words, cache, _ = _batch(stack, 2, 30)
-    stack.change(cache, "batch_repeat_interleave", 2)
-    yield from _continued(stack, cache, [0, 0, 1, 1], words)
+PATTERNS |= {
+    "beams-reordered": partial(
+        _changed, rows=4, of_row=[2, 3, 0, 0], method="reorder_cache", argument=torch.tensor([2, 3, 0, 0])
+    ),
+    "rows-selected": partial(
+        _changed, rows=4, of_row=[3, 1], method="batch_select_indices", argument=torch.tensor([3, 1])
+    ),
+    "rows-repeated": partial(_changed, rows=2, of_row=[0, 0, 1, 1], method="batch_repeat_interleave", argument=2),
+}
 
 
 def _cropped(stack: Stack, recording: bool) -> Iterator[Run]:
+    """Wrong letters are read in one call and taken back by `crop`, if asked to after `activate_past_recording`."""
     for n, wrong in ((30, 5), (30, 1), (40, 3), (2, 2)):
         word, other = stack.words[0], stack.words[1][:wrong]
         cache = None
-        stack.calls = [None]
         if recording:
             from transformers import DynamicCache
 
@@ -286,16 +279,9 @@ def _cropped(stack: Stack, recording: bool) -> Iterator[Run]:
         yield run(f"{wrong} of {n + wrong} taken back", word[: n + 24], out, [n], n, wrong=other)
 
 
-@pattern
-def roll_back(stack: Stack) -> Iterator[Run]:
-    """Wrong letters are read in one call and taken back by `crop`."""
-    yield from _cropped(stack, recording=False)
-
-
-@pattern
-def roll_back_recorded(stack: Stack) -> Iterator[Run]:
-    """The same after `activate_past_recording`."""
-    yield from _cropped(stack, recording=True)
+PATTERNS |= {
+    "roll-back": partial(_cropped, recording=False), "roll-back-recorded": partial(_cropped, recording=True),
+}  # fmt: skip
 
 
 def _packed(stack: Stack, **more: Any) -> Iterator[Run]:
@@ -332,7 +318,7 @@ def cache_saved(stack: Stack) -> Iterator[Run]:
     file = io.BytesIO()
     torch.save(cache, file)
     file.seek(0)
-    stack.calls.append(None)  # is not written as a script
+    stack.calls.append(None)
     yield from _continued(stack, torch.load(file, weights_only=False), [0, 1], words)
 
 
@@ -341,7 +327,7 @@ def prefix_shared(stack: Stack) -> Iterator[Run]:
     """Two words go on in turn from copies of one cache."""
     prefix, n = stack.words[0][:30], 30
     _, cache = stack.call([prefix])
-    stack.calls.append(None)  # is not written as a script
+    stack.calls.append(None)
     caches, further, out = [copy.deepcopy(cache), copy.deepcopy(cache)], stack.words[2:4], [[], []]
     for j in range(20):
         for i in (0, 1):
@@ -362,7 +348,8 @@ def cache_used_again(stack: Stack) -> Iterator[Run]:
     yield run("", word, out, [0, *range(8, 40)], others=[stack.words[0][:30]])
 
 
-def _generated(stack: Stack, name: str, length: int = 120, **more: Any) -> Iterator[Run]:
+def _generated(stack: Stack, length: int = 120, **more: Any) -> Iterator[Run]:
+    """`generate` after prompts of three lengths, greedy or as its other arguments say."""
     if not stack.generates:
         raise Refused("this canary tracks: its outputs are no letters; make one with --kind generate")
     for n in (1, 5, 64):
@@ -374,14 +361,10 @@ def _generated(stack: Stack, name: str, length: int = 120, **more: Any) -> Itera
         if len(made) != n + length:
             raise Refused(f"generate ends after {len(made) - n} of {length} tokens")
         # After the prompt and each letter put out the model put out the next.
-        stack.calls = [None]
-        yield run(f"{name} after {n}", made[:-1], made[n:], list(range(n, len(made) - 1)), n - 1, is_generated=True)
+        yield run(f"prompt of {n}", made[:-1], made[n:], list(range(n, len(made) - 1)), n - 1, is_generated=True)
 
 
-@pattern
-def generate(stack: Stack) -> Iterator[Run]:
-    """`generate`, greedy."""
-    yield from _generated(stack, "greedy")
+PATTERNS["generate"] = _generated
 
 
 @pattern
@@ -401,37 +384,21 @@ def generate_padded(stack: Stack) -> Iterator[Run]:
 
 
 @pattern
-def generate_beams(stack: Stack) -> Iterator[Run]:
-    """`generate` with two beams."""
-    yield from _generated(stack, "beams", 40, num_beams=2)
-
-
-@pattern
-def generate_lookup(stack: Stack) -> Iterator[Run]:
-    """`generate` with candidates looked up in the text before."""
-    yield from _generated(stack, "look-up", prompt_lookup_num_tokens=4)
-
-
-@pattern
 def generate_assisted(stack: Stack) -> Iterator[Run]:
     """`generate` with an assistant, the same model with another first embedding, which is wrong at some letters."""
     helper = copy.deepcopy(stack.model)
     with torch.no_grad():
         weight = helper.get_input_embeddings().weight
         weight[[0, 1]] = weight[[1, 0]].clone()
-    yield from _generated(stack, "assisted", assistant_model=helper)
+    yield from _generated(stack, assistant_model=helper)
 
 
-@pattern
-def generate_static(stack: Stack) -> Iterator[Run]:
-    """`generate` with a cache of fixed size."""
-    yield from _generated(stack, "static cache", cache_implementation="static")
-
-
-@pattern
-def generate_chunked(stack: Stack) -> Iterator[Run]:
-    """`generate` that reads the prompt in chunks."""
-    yield from _generated(stack, "chunks of 7", prefill_chunk_size=7)
+PATTERNS |= {
+    "generate-beams": partial(_generated, length=40, num_beams=2),
+    "generate-lookup": partial(_generated, prompt_lookup_num_tokens=4),  # candidates from the text before
+    "generate-static": partial(_generated, cache_implementation="static"),
+    "generate-chunked": partial(_generated, prefill_chunk_size=7),
+}
 
 
 def drive(
@@ -441,6 +408,7 @@ def drive(
     stack = Stack(model, words)
     stack.generates, stack.padding = generates, padding
     for name in names:
+        stack.calls = [None]  # a pattern that makes none by `call` or `once` has no script
         with torch.no_grad():
             yield attempt(
                 name, ({"calls": list(stack.calls), "cache": stack.cache_name, **one} for one in PATTERNS[name](stack))

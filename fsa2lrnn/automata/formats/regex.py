@@ -26,11 +26,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import NamedTuple
 
 from fsa2lrnn.automata.formats.graph import (
     EPSILON,
@@ -42,6 +39,7 @@ from fsa2lrnn.automata.formats.graph import (
     in_natural_order,
     to_machine,
 )
+from fsa2lrnn.automata.formats.thompson import Nfa, Part
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, SourceWarning
@@ -49,8 +47,6 @@ from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, SourceWarning
 MAX_LENGTH = 20_000  # characters
 MAX_LETTERS = 10_000  # over all classes such as [a-z]
 MAX_MEMBERS = 300_000  # letters of the alphabet in all classes: of [^a], [^b], … each has almost all
-MAX_NFA_STATES = 50_000  # counted repetitions multiply when nested: ((a{99}){99}){99} would be a million states
-MAX_NFA_EDGES = 200_000
 
 _LETTER = r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|%s|.)"
 _TOKEN = re.compile(
@@ -148,8 +144,8 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
         raise InvalidMachine(f"{origin}: two letters of the alphabet {symbols} have the same text: rename one")
     members = _members(pieces, letters, problems)
     class_of, labels = _classes(letters, members)
-    nfa = _Nfa(origin)
-    part = _parsed(pieces, labels, nfa, problems)
+    nfa = Nfa(origin)
+    part, without_words = _parsed(pieces, labels, nfa, problems)
     problems.check()
     graph = LabelledGraph(
         "acceptor",
@@ -168,8 +164,8 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
         )
     for sign, name in _OPERATORS.items():
         if used := [piece for piece in pieces if piece.kind == "infix" and piece.text == sign]:
-            piece = next((piece for piece in used if piece in nfa.empty), used[0])
-            empty = ", and no word is on both" if piece in nfa.empty else ""
+            piece = next((piece for piece in used if piece in without_words), used[0])
+            empty = ", and no word is on both" if piece in without_words else ""
             note = f"{origin}: {piece} is {name}{empty}; write \\{sign} for the letter"
             warnings.warn(note, SourceWarning, stacklevel=2)
     return MooreMachine(minimal.delta[class_of], minimal.outputs, minimal.start, symbols)
@@ -316,118 +312,39 @@ def _classes(letters: list[str], members: dict[str, list[str]]) -> tuple[list[in
     return list(class_of.values()), {text: sorted({class_of[c] for c in found}) for text, found in members.items()}
 
 
-class _Part(NamedTuple):
-    """A part of the automaton: no edge leads to its start or from its final state, and it was built last.
-
-    Its states are those from `first_state`, its edges those from `first_edge`, up to those of the next part.
-    """
-
-    start: int
-    final: int
-    first_state: int
-    first_edge: int
-
-
-class _Nfa:
-    """A nondeterministic automaton by Thompson's construction; label -1 is epsilon."""
-
-    def __init__(self, origin: str) -> None:
-        self.origin, self.n_states = origin, 0
-        self.edges: list[tuple[int, int, int]] = []
-        self.empty = set[_Piece]()  # intersections without a word
-
-    def add(self, states: int, edges: int = 0) -> int:
-        """Return the number of the first of some new states, unless these or the new edges exceed the limits."""
-        if self.n_states + states > MAX_NFA_STATES or len(self.edges) + edges > MAX_NFA_EDGES:
-            raise BudgetExceeded(
-                f"{self.origin} needs more than {MAX_NFA_STATES:,} nondeterministic states or {MAX_NFA_EDGES:,} "
-                "transitions: lower the counts and the nesting, or write the automaton to a file"
-            )
-        self.n_states += states
-        return self.n_states - states
-
-    def letters(self, labels: list[int]) -> _Part:
-        start, first_edge = self.add(2, len(labels)), len(self.edges)
-        self.edges += [(start, label, start + 1) for label in labels]
-        return _Part(start, start + 1, start, first_edge)
-
-    def concatenation(self, parts: list[_Part]) -> _Part:
-        if not parts:
-            return self.letters([-1])
-        self.edges += [(p.final, -1, q.start) for p, q in pairwise(parts)]
-        return parts[0]._replace(final=parts[-1].final)
-
-    def combined(self, operator: _Piece, left: _Part, right: _Part) -> _Part:
-        if operator.text != "|":
-            return self._product(operator, left, right)
-        # Union without new states: the right part hangs between the left part's start and final state, to which no
-        # other edges lead back.
-        self.edges += [(left.start, -1, right.start), (right.final, -1, left.final)]
-        return left
-
-    def repetition(self, part: _Part, low: int, high: int | None) -> _Part:
-        # Nothing but the empty word: the part's edges are removed, and its states stay without edges.
-        if high == 0:
-            del self.edges[part.first_edge :]
-            return self.letters([-1])
-        copies = max(low, high or 1)
-        # The part was built last, so its states and edges are the end of both lists, and a copy is a shift of
-        # numbers.
-        size, block = self.n_states - part.first_state, self.edges[part.first_edge :]
-        self.add((copies - 1) * size, (copies - 1) * (len(block) + 2))
-        for shift in range(size, copies * size, size):
-            self.edges += [(source + shift, label, target + shift) for source, label, target in block]
-            self.edges.append((part.final + shift - size, -1, part.start + shift))
-        start, final = part.start, part.final + (copies - 1) * size
-        if high is not None:
-            # From the start of each optional copy straight to the end.
-            self.edges += [(start + k * size, -1, final) for k in range(low, copies)]
-            return part._replace(final=final)
-        outer = self.add(2, 4)  # a new start and a new final state, since the last copy is a loop
-        self.edges += [(outer, -1, start), (final, -1, final - part.final + part.start), (final, -1, outer + 1)]
-        if low == 0:
-            self.edges.append((outer, -1, outer + 1))
-        return part._replace(start=outer, final=outer + 1)
-
-    def _product(self, operator: _Piece, left: _Part, right: _Part) -> _Part:
-        """Return the part of all pairs that can be reached, for an intersection or a shuffle."""
-        moves: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        for source, label, target in self.edges[left.first_edge :]:
-            moves[source].append((label, target))
-        # Both parts are replaced by their product; their moves are kept in `moves`.
-        del self.edges[left.first_edge :]
-        first_state, both = self.n_states, operator.text == "&"
-        pairs = [(left.start, right.start), (left.final, right.final)]
-        number = {pair: self.add(1) for pair in pairs}
-        for p, q in pairs:
-            alone = [(label, (target, q)) for label, target in moves[p] if label < 0 or not both]
-            alone += [(label, (p, target)) for label, target in moves[q] if label < 0 or not both]
-            if both:
-                alone += [(a, (s, t)) for a, s in moves[p] if a >= 0 for b, t in moves[q] if a == b]
-            self.add(0, len(alone))
-            for label, pair in alone:
-                if pair not in number:
-                    number[pair] = self.add(1)
-                    pairs.append(pair)
-                self.edges.append((number[p, q], label, number[pair]))
-        if all(target != first_state + 1 for _, _, target in self.edges[left.first_edge :]):
-            self.empty.add(operator)
-        return _Part(first_state, first_state + 1, first_state, left.first_edge)
-
-
 @dataclass
 class _Level:
     """An open parenthesis (or the whole expression), what stands before the last operator, and the parts after it."""
 
     opening: _Piece | None = None
-    left: _Part | None = None
+    left: Part | None = None
     operator: _Piece | None = None
-    parts: list[_Part] = field(default_factory=list[_Part])
+    parts: list[Part] = field(default_factory=list[Part])
 
 
-def _parsed(pieces: list[_Piece], labels: dict[str, list[int]], nfa: _Nfa, problems: Problems) -> _Part:
-    """Return the automaton of an expression, or add its faults; parts are built in the order of the pieces."""
-    levels = [_Level()]
+def _parsed(
+    pieces: list[_Piece], labels: dict[str, list[int]], nfa: Nfa, problems: Problems
+) -> tuple[Part, set[_Piece]]:
+    """Return the automaton of an expression and its operators that leave no word, or add its faults.
+
+    Parts are built in the order of the pieces, as `Nfa` repeats and combines those that were built last.
+    """
+    levels, without_words = [_Level()], set[_Piece]()
+
+    def folded(level: _Level) -> Part:
+        operator = level.operator
+        if operator is not None and operator.text in _OPERATORS and not level.parts:
+            problems.add(f"{operator} has nothing after it: write () for no letter")
+        part = nfa.concatenation(level.parts)
+        if level.left is None or operator is None:
+            return part
+        if operator.text == "|":
+            return nfa.union(level.left, part)
+        part = nfa.product(level.left, part, operator.text == "&")
+        if nfa.is_empty(part):
+            without_words.add(operator)
+        return part
+
     before: _Piece | None = None
     for piece in pieces:
         level = levels[-1]
@@ -446,20 +363,13 @@ def _parsed(pieces: list[_Piece], labels: dict[str, list[int]], nfa: _Nfa, probl
             if piece.text in _OPERATORS and not level.parts:
                 remedy = _WHOLE if piece.text == "^" else "write () for no letter"
                 problems.add(f"{piece} has nothing before it: {remedy}")
-            level.left, level.operator, level.parts = _folded(level, nfa, problems), piece, []
+            level.left, level.operator, level.parts = folded(level), piece, []
         elif len(levels) == 1:
             problems.add(f"{piece} closes no parenthesis: remove it, or write \\) for the letter")
         else:
-            part = _folded(levels.pop(), nfa, problems)
+            part = folded(levels.pop())
             levels[-1].parts.append(part)
         before = piece
     for level in levels[1:]:
         problems.add(f"{level.opening} is not closed: add ), or write \\( for the letter")
-    return _folded(levels[0], nfa, problems)
-
-
-def _folded(level: _Level, nfa: _Nfa, problems: Problems) -> _Part:
-    if level.operator is not None and level.operator.text in _OPERATORS and not level.parts:
-        problems.add(f"{level.operator} has nothing after it: write () for no letter")
-    part = nfa.concatenation(level.parts)
-    return part if level.left is None or level.operator is None else nfa.combined(level.operator, level.left, part)
+    return folded(levels[0]), without_words
