@@ -125,8 +125,8 @@ _ROWS = (
         exported_to=("mamba-2", "bamba", "falcon-h1", "granite-moe-hybrid", "nemotron-h", "zamba2"),
     ),
     LayerRow(
-        "mamba-3", "Mamba-3", "S' = a R S + trapezoidal input, a in [0, 1], rotations R of coordinates",
-        "Lahoti et al. 2026", family="diagonal[0,1]", is_family=True, within=("mamba",), theorem="T57",
+        "mamba-3", "Mamba-3", "S' = a R S + trapezoidal input of any rank, a in [0, 1], rotations R of coordinates",
+        "Lahoti et al. 2026", spellings=("mamba-3-mimo",), family="diagonal[0,1]", is_family=True, within=("mamba",), theorem="T57",
         decided_as="mamba-3", trained_by="mamba3",
     ),
     LayerRow(
@@ -155,7 +155,7 @@ _ROWS = (
         "gated-deltanet", "Gated DeltaNet, β ≤ 1", "S' = a S (I − β k kᵀ) + β v kᵀ, a and β in [0, 1]",
         "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net", "qwen4-exp", "lara-mini"),
         family="diagonal[0,1]", is_family=True,
-        within=("mamba", "gated-deltanet-negative"), theorem="T54", decided_as="gated-deltanet",
+        within=("mamba", "gated-deltanet-negative", "precond-kda"), theorem="T54", decided_as="gated-deltanet",
         trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5", "qwen3.5-moe"),
     ),
     LayerRow(
@@ -187,6 +187,11 @@ _ROWS = (
     LayerRow(
         "gdn-2", "GDN-2, b ≤ 1", "S' = S diag(a) (I − (b ⊙ k) kᵀ) + (w ⊙ v) kᵀ, rates b in [0, 1] per key entry",
         spellings=("gated-deltanet-2",), decided_as="gdn-2", trained_by="gdn2",
+    ),
+    LayerRow(
+        "precond-kda", "preconditioned GDN, KDA, β ≤ 1", "S' = S diag(a) (I − β k (m ∘ k)ᵀ) + β v (m ∘ k)ᵀ, m in (½, 2)",
+        "Tumma, Loo & Rus 2026, 2604.21100", spellings=("precond-gdn", "precond-gated-deltanet"), theorem="T63",
+        decided_as="precond-kda",
     ),
     LayerRow(
         "rwkv-7", "RWKV-7", "S' = S (diag(w) − κ̂ (a ⊙ κ̂)ᵀ) + v kᵀ, w in [0.545, 1], a in [0, 1]",

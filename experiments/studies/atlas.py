@@ -1,9 +1,10 @@
-"""The atlas: which layer in use holds which machine, in one layer and in a stack.
+"""The atlas: which layer in use holds which machine, in one layer and in a stack, and which released model does.
 
     python -m experiments.studies.atlas --folder MLREGTEST
 
 Machines are named tasks, groups of order at most 60 given by generators, random machines, and languages of MLRegTest.
-`decide` raises an error where a layer is said to represent what a layer that contains it does not. Each machine is
+`decide` raises an error where a layer is said to represent what a layer that contains it does not, and so does this
+study where a model folder by default and stacks of its layer have opposite answers. Each machine is
 written as soon as it is decided. Cells that are in the file are not decided again, except those of layers named by
 `--again`.
 """
@@ -13,6 +14,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Annotated
@@ -28,8 +31,13 @@ from experiments.tables import facts, markdown
 from fsa2lrnn import zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.automata.monoid import classify
+from fsa2lrnn.deadline import Deadline, limited
+from fsa2lrnn.errors import NotExact, OutOfTime
+from fsa2lrnn.export.configuration import answer, of_config
 from fsa2lrnn.export.in_use import IN_USE, Decision, decide, title_of
+from fsa2lrnn.export.model_folders import FOLDERS
 from fsa2lrnn.export.refuse import decide_stack
+from fsa2lrnn.layers import LAYERS
 
 NAME = "atlas"
 COMMAND = "python -m experiments.studies.atlas --folder MLREGTEST"
@@ -40,6 +48,7 @@ GROUPS = (
 )  # fmt: skip
 REPEATED = ("s5", "mamba-3", "mingru", "slice", "slice-sparse")
 """Layers whose answers follow from those of another row, or from a theorem on all machines."""
+CARDS = {folder: of_config({"model_type": folder}) for folder in FOLDERS}
 KINDS = ("any", "permutations", "monotone", "resets and identities")
 
 
@@ -84,6 +93,8 @@ def main(
             if layer in IN_USE and layer not in (again or ())
         }
         rows = decide(machine, classify(machine), decide_stack, max_seconds=max_seconds, stored=kept)
+        folders = before.get("folders") or of_folders(machine, max_seconds)
+        check_folders(folders, rows)
         late = [
             layer for layer, row in rows.items() if row.is_out_of_time or (layer in kept and layer in before["late"])
         ]
@@ -93,7 +104,8 @@ def main(
             "states": machine.n_states,
             "cells": {layer: f"{row.one}/{row.stack}" for layer, row in rows.items()},
             "planned": [layer for layer, row in rows.items() if row.is_planned],
-            "late": late,
+            "late": [*late, *(folder for folder, said in folders.items() if said == "late")],
+            "folders": {folder: "unknown" if said == "late" else said for folder, said in folders.items()},
             "seconds": round(before["seconds"] + time.process_time() - begun, 2),
         }
 
@@ -101,10 +113,27 @@ def main(
         every = [*(stored | {(row["kind"], row["name"]): row for row in rows}).values()]
         results_io.write("atlas", {"runs": every, "unknown": unknown(every)}, COMMAND)
 
-    complete = [row for row in stored.values() if set(row["cells"]) == set(IN_USE) and not again]
+    complete = [row for row in stored.values() if set(row["cells"]) == set(IN_USE) and "folders" in row and not again]
     small_first = sorted(sources, key=lambda key: sources[key].n_states)
     run_due(small_first, ("kind", "name"), complete, run, write, minutes)
     print(table())
+
+
+def of_folders(machine: MooreMachine, max_seconds: float) -> dict[str, str]:
+    """Return the answer of each model folder by default, "late" where the time limit passed first."""
+    deadline, found = Deadline.of(max_seconds), dict.fromkeys(CARDS, "late")
+    for folder, card in CARDS.items():
+        with suppress(OutOfTime), limited(deadline.share(0.5)):
+            found[folder] = answer(machine, card).kind
+    return found
+
+
+def check_folders(folders: Mapping[str, str], rows: Mapping[str, Decision]) -> None:
+    """Raise `NotExact` if a model folder and stacks of its layer have opposite answers."""
+    for folder, said in folders.items():
+        row = rows.get(LAYERS[FOLDERS[folder].layer].decided_as)
+        if row is not None and {said, row.stack} == {"yes", "no"}:
+            raise NotExact(f"{folder} says {said}, and stacks of its layer {row.stack}")
 
 
 def unknown(runs: list[Row]) -> dict[str, dict[str, list[str]]]:

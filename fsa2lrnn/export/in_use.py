@@ -313,10 +313,11 @@ def _stack(row: Decision, minimal: MooreMachine, name: str, classification: Clas
                     return replace(row, stack="yes", smallest=row.smallest or f"a cascade of resets and {kind}")
                 no = replace(row, stack="no", why=f"not all its groups are {kind}", theorem="T37")
                 return row if fact.value is None else no
-            case "gdn-2", False:
-                # T57: one matrix has eigenvalues in [0, 1], products of several need not.
+            case ("gdn-2" | "precond-kda"), False:
+                # T57, T63: one matrix has eigenvalues in (−1, 1], products of several need not.
                 if any(cycle_lengths(step) != [1] for step in minimal.delta):
-                    return replace(row, stack="no", why="a letter moves states round a cycle", theorem="T57")
+                    proof = LAYERS[name].theorem or "T57"
+                    return replace(row, stack="no", why="a letter moves states round a cycle", theorem=proof)
                 return row
             case (("gated-deltanet-negative" | "deltaproduct" | "slice-hadamard"), _):
                 return replace(

@@ -14,6 +14,7 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.layers import is_layer, trained_name
+from fsa2lrnn.nn.checkpoint import load
 from fsa2lrnn.nn.config import MAX_LAYERS, LRNNConfig
 from fsa2lrnn.nn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
 from fsa2lrnn.nn.layers.base import MAX_WIDTH, Hint
@@ -37,6 +38,8 @@ class Settings:
 
     Args:
         task: the source of a machine, for instance "task:sum_mod(5)".
+        start: the file of a model from whose network and weights training starts, in place of one of the sizes and the
+            layer below with random weights; "" for none.
         sampler: how words are drawn (`fsa2lrnn.training.data.make_sampler`).
         embedding_dim, block, heads, layers: the sizes; each layer has `heads` blocks of size `block`.
         layer: the kind of the layers (`fsa2lrnn.nn.layers.LAYERS`), "block" for those of the paper, or "module:Class"
@@ -67,6 +70,7 @@ class Settings:
     """
 
     task: str
+    start: str = ""
     sampler: Annotated[str, one_of(SAMPLERS)] = "task"
     embedding_dim: _Width = 64
     block: _Width = 8
@@ -152,7 +156,20 @@ class Settings:
         return layer_named(self.layer)
 
     def network(self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]) -> LRNNConfig:
-        """Return the configuration of the network to train. Raises `UnsupportedFormat` for sizes that do not fit."""
+        """Return the configuration of the network to train.
+
+        Raises `UnsupportedFormat` for sizes that do not fit, or a model to start from that does not.
+        """
+        if self.start:
+            config = load(self.start).config
+            if (config.alphabet, config.outputs) != (alphabet, outputs):
+                raise UnsupportedFormat(
+                    f"{self.start} reads {shown(config.alphabet)} and {self.task} has the letters {shown(alphabet)}: "
+                    "start from a model of the same letters, in this order"
+                )
+            if config.reads_letters:
+                raise UnsupportedFormat(f"{self.start} is a table without weights to train: compile it with dense ones")
+            return config
         layer = self.kind.Config.of_shape(Shape(self.heads, self.block), self.options)
         return LRNNConfig(
             alphabet,

@@ -1,0 +1,123 @@
+"""Training that starts from compiled weights, beside random weights and `learn`: `python -m experiments.studies.warm_start`.
+
+The tasks are arbiters of two to four clients (Fishell, Kouteili and Santolucito 2026, arXiv 2603.05694, in spirit). All
+starts but "inferred" have the network of the compiled arbiter. Compiled weights are right at step 0; so the starts are
+near them: compiled weights with noise, those of the arbiter of another policy, and those of the machine that RPNI
+infers from a few words. Each run ends when it is right on fresh words of 40 and of 500 letters, or after `--steps`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from experiments import results_io, script
+from experiments.resumable import Row, known_rows, run_due
+from experiments.studies.learn_and_prove import run_one
+from experiments.tables import facts, markdown
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.compile.lower import compile_machine
+from fsa2lrnn.learning.merging import merge
+from fsa2lrnn.learning.word_files import Data
+from fsa2lrnn.nn.checkpoint import save
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.training.evaluate import count
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import TrainingRun
+
+NAME, COMMAND = "warm_start", "python -m experiments.studies.warm_start"
+CLIENTS, SEEDS, LENGTHS = (2, 3, 4), 5, (40, 500)
+STARTS = ("random", "noise", "policy", "inferred", "compiled", "learn")
+NOISE = 0.25  # standard deviation, added to every weight
+WORDS, LETTERS = 64, 10  # of the words from which a machine is inferred
+TESTED, EVERY = 64, 10  # words per evaluation, and steps between two
+
+
+def main(
+    steps: Annotated[int, typer.Option(min=1, help="the most steps of a run")] = 500,
+    minutes: Annotated[float, typer.Option(min=0, help="minutes after which no run begins")] = 1e9,
+) -> None:
+    """Run what is due, write results/warm_start.json after each run, print the table."""
+    torch.set_num_threads(1)
+    plan = [(n, start, seed) for seed in range(SEEDS) for n in CLIENTS for start in STARTS]
+
+    def write(runs: list[Row]) -> None:
+        results_io.write(NAME, {"steps": steps, "runs": runs}, COMMAND)
+
+    run_due(plan, ("clients", "start", "seed"), known_rows(NAME), lambda *cell: run(*cell, steps), write, minutes)
+    print(table())
+
+
+def run(n: int, start: str, seed: int, steps: int) -> Row:
+    """Return the steps until one run is right at each length, None if it never was."""
+    row: Row = {"clients": n, "start": start, "seed": seed}
+    if start == "learn":
+        found = run_one(f"arbiter({n})", seed, 60.0)
+        return row | {name: found[name] for name in ("proved", "steps", "processor_seconds")}
+    begun = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "start.safetensors"
+        save(first_model(n, start, seed), path)
+        settings = Settings(
+            f"task:arbiter({n})", str(path), "uniform", learning_rate=1e-3, batch=32, length=LENGTHS[0], seed=seed
+        )
+        training = TrainingRun(settings, Path(folder), resume=False)
+        right = dict.fromkeys(map(str, LENGTHS))
+        while True:
+            for length in LENGTHS:
+                tested = count(training.model, training.words, length, TESTED, training.testing)
+                if right[str(length)] is None and tested.whole == tested.words:
+                    right[str(length)] = training.step
+            if None not in right.values() or training.step >= steps:
+                break
+            for _ in range(EVERY):
+                training.update()
+    return row | {"right": right, "steps": training.step, "processor_seconds": time.process_time() - begun}
+
+
+def first_model(n: int, start: str, seed: int) -> LRNN:
+    """Return the model from which a run starts."""
+    machine = zoo.arbiter(n, policy="priority" if start == "policy" else "round_robin")
+    generator = torch.Generator().manual_seed(seed)
+    if start == "inferred":
+        tokens = torch.randint(2**n, (WORDS, LETTERS), generator=generator)
+        of = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
+        labels = [[of[machine.outputs[machine.start]], *(of[y] for y in machine.transduce(word))]
+                  for word in ([machine.alphabet[a] for a in row] for row in tokens.tolist())]  # fmt: skip
+        data = Data(machine.alphabet, tuple(of), tokens, torch.tensor(labels), *torch.full((2, WORDS), LETTERS))
+        machine = merge(data)
+    model = compile_machine(machine.minimise(), layout="dense")
+    if start == "random":
+        torch.manual_seed(seed)
+        return LRNN(model.config)
+    with torch.no_grad():
+        for weight in model.parameters() if start == "noise" else ():
+            weight += NOISE * torch.randn(weight.shape, generator=generator)
+    return model
+
+
+def table() -> str:
+    """Return the median steps until right by arbiter and start, with the number of seeds that were."""
+    document = results_io.read(NAME)
+    runs: list[dict[str, Any]] = document["results"]["runs"]
+    rows = []
+    for n in CLIENTS:
+        for start in STARTS:
+            own = [run for run in runs if (run["clients"], run["start"]) == (n, start)]
+            by = [[run["steps"] if run["proved"] else None for run in own]] if start == "learn" else [
+                [run["right"][str(length)] for run in own] for length in LENGTHS]  # fmt: skip
+            seconds = median(run["processor_seconds"] for run in own)
+            cells = [f"{median(done):g} ({len(done)}/{len(own)})" if (done := [x for x in steps if x is not None]) else
+                     f"– (0/{len(own)})" for steps in by]  # fmt: skip
+            rows.append([f"{n}", start, *(cells if len(cells) == 2 else ["", f"proved: {cells[0]}"]), f"{seconds:.1f}"])
+    return markdown(["clients", "start", "right at 40", "right at 500", "s"], rows) + facts(document, "")
+
+
+if __name__ == "__main__":
+    script.run(main)
