@@ -1,4 +1,4 @@
-"""Training that starts from compiled weights, beside random weights and `learn`: `python -m experiments.studies.warm_start`.
+"""Training from compiled weights, from random ones, and `learn`: `python -m experiments.studies.warm_start`.
 
 The tasks are arbiters of two to four clients (Fishell, Kouteili and Santolucito 2026, arXiv 2603.05694, in spirit). All
 starts but "inferred" have the network of the compiled arbiter. Compiled weights are right at step 0; so the starts are
@@ -65,7 +65,7 @@ def run(n: int, start: str, seed: int, steps: int) -> Row:
         path = Path(folder) / "start.safetensors"
         save(first_model(n, start, seed), path)
         settings = Settings(
-            f"task:arbiter({n})", str(path), "uniform", learning_rate=1e-3, batch=32, length=LENGTHS[0], seed=seed
+            f"task:arbiter({n})", start=str(path), learning_rate=1e-3, batch=32, length=LENGTHS[0], seed=seed
         )
         training = TrainingRun(settings, Path(folder), resume=False)
         right = dict.fromkeys(map(str, LENGTHS))

@@ -39,7 +39,9 @@ def train(
     ] = None,
     start: Annotated[
         Path | None,
-        typer.Option("--from", metavar="MODEL", help="start from the network and the weights of this .safetensors file"),
+        typer.Option(
+            "--from", metavar="MODEL", help="start from the network and the weights of this .safetensors file"
+        ),
     ] = None,
     changes: Annotated[
         list[str] | None,

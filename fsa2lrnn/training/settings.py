@@ -38,14 +38,14 @@ class Settings:
 
     Args:
         task: the source of a machine, for instance "task:sum_mod(5)".
-        start: the file of a model from whose network and weights training starts, in place of one of the sizes and the
-            layer below with random weights; "" for none.
         sampler: how words are drawn (`fsa2lrnn.training.data.make_sampler`).
         embedding_dim, block, heads, layers: the sizes; each layer has `heads` blocks of size `block`.
         layer: the kind of the layers (`fsa2lrnn.nn.layers.LAYERS`), "block" for those of the paper, or "module:Class"
             for a user-defined one.
         options: the options of that kind; "householder" takes `factors`, the number of unit keys: DeltaNet with
             eigenvalues in (−1, 1] has 1, DeltaProduct more.
+        start: the file of a model from whose network and weights training starts, in place of a network of these sizes
+            and this layer with random weights; "" for none.
         p, normalisation, connection, layer_norm, token_shift: as in `LRNNConfig`.
         optimiser: "adam" (weight decay added to the gradient) or "adamw" (decoupled).
         learning_rate, weight_decay: the values for all parameters without a hint of their layer
@@ -70,7 +70,6 @@ class Settings:
     """
 
     task: str
-    start: str = ""
     sampler: Annotated[str, one_of(SAMPLERS)] = "task"
     embedding_dim: _Width = 64
     block: _Width = 8
@@ -78,6 +77,7 @@ class Settings:
     layers: Annotated[int, whole(1, MAX_LAYERS)] = 1
     layer: str = "block"
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    start: str = ""
     p: Annotated[float, Allowed("a number of at least 1", lambda x: x >= 1)] = 1.2
     normalisation: str = "paper"
     connection: str = "residual"

@@ -223,7 +223,7 @@ def arbiter(n: int, policy: str = "round_robin") -> MooreMachine:
 
     A letter has a bit per client, "1" for a request; the output is the number of the client that is granted, or "none".
     "round_robin" grants the first waiting client after the one that was granted last, "priority" the one of the least
-    number. Arbiters are specifications of the competition SYNTCOMP. Of the two, only "priority" is aperiodic; it has 2ⁿ states.
+    number. Arbiters are benchmarks of the synthesis competition SYNTCOMP. "priority" has 2ⁿ states and is aperiodic.
 
     >>> arbiter(2).transduce(["11", "10", "00"])
     [0, 1, 0]

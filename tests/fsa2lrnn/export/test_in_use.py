@@ -169,9 +169,9 @@ def test_stacks_of_diagonal_layers_have_2_groups_or_solvable_groups():
         "Z2xZ2": ("yes/yes", "yes/yes"), "D4": ("no/yes", "no/yes"), "Z3": ("no/no", "yes/yes"),
         "S4": ("no/no", "no/yes"), "A5": ("no/no", "no/no"),
     }  # fmt: skip
-    for spec, answer in expected.items():
+    for spec, both in expected.items():
         found = answers(zoo.group(spec))
-        assert tuple("/".join(found[name]) for name in ("mamba-negative", "complex-diagonal")) == answer
+        assert tuple("/".join(found[name]) for name in ("mamba-negative", "complex-diagonal")) == both
         assert found["slice-diagonal"] == found["mamba-negative"]  # letters permute: there is nothing to add
     found = answers(zoo.from_task("mod_arith(4, completion=register)"))
     assert (found["mamba-negative"][1], found["complex-diagonal"][1]) == ("yes", "yes")
@@ -212,6 +212,9 @@ def test_a_letter_of_gdn_2_acts_as_an_orthogonal_projection_and_a_word_may_have_
         assert np.allclose(values.imag, 0, atol=1e-5)
         assert ((values.real > -1e-6) & (values.real < 1 + 1e-6)).all()
         assert np.linalg.matrix_rank(matrix, tol=1e-9) == np.linalg.matrix_rank(matrix @ matrix, tol=1e-9)
+        doubled = np.linalg.eigvals((np.eye(n) - np.outer(key, 2 * b * key)) @ np.diag(alpha))  # T57 (d)
+        assert np.allclose(doubled.imag, 0, atol=1e-5)
+        assert abs(doubled.real).max() < 1 + 1e-6
         fixed, killed = (null_space(matrix - x * np.eye(n)) for x in (1, 0))
         assert np.allclose(fixed.T @ killed, 0, atol=1e-6)
     # (r 0; −√(r − r²) 1) has b = (1, 0); a power of it, and one of the transposed with the other sign.
