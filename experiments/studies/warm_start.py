@@ -2,8 +2,9 @@
 
 The tasks are arbiters of two to four clients (Fishell, Kouteili and Santolucito 2026, arXiv 2603.05694, in spirit). All
 starts but "inferred" have the network of the compiled arbiter. Compiled weights are right at step 0; so the starts are
-near them: compiled weights with noise, those of the arbiter of another policy, and those of the machine that RPNI
-infers from a few words. Each run ends when it is right on fresh words of 40 and of 500 letters, or after `--steps`.
+near them: compiled weights with noise, those of the arbiter that takes its clients in the opposite order, and those of
+the machine that RPNI infers from 4ⁿ words. A run is tested on fresh words of 40 letters, and once right there, of 500;
+it ends when it is right on both, or after `--steps`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.learn_and_prove import run_one
 from experiments.tables import facts, markdown
-from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.learning.merging import merge
 from fsa2lrnn.learning.word_files import Data
@@ -33,14 +34,14 @@ from fsa2lrnn.training.train import TrainingRun
 
 NAME, COMMAND = "warm_start", "python -m experiments.studies.warm_start"
 CLIENTS, SEEDS, LENGTHS = (2, 3, 4), 5, (40, 500)
-STARTS = ("random", "noise", "policy", "inferred", "compiled", "learn")
-NOISE = 0.25  # standard deviation, added to every weight
-WORDS, LETTERS = 64, 10  # of the words from which a machine is inferred
-TESTED, EVERY = 64, 10  # words per evaluation, and steps between two
+STARTS = ("random", "opposite", "inferred", "noise", "compiled", "learn")
+NOISE = 0.1  # standard deviation, added to every weight
+LETTERS = 10  # of a word from which a machine is inferred
+TESTED, EVERY = 64, 25  # words per evaluation, and steps between two
 
 
 def main(
-    steps: Annotated[int, typer.Option(min=1, help="the most steps of a run")] = 500,
+    steps: Annotated[int, typer.Option(min=1, help="the most steps of a run")] = 4_000,
     minutes: Annotated[float, typer.Option(min=0, help="minutes after which no run begins")] = 1e9,
 ) -> None:
     """Run what is due, write results/warm_start.json after each run, print the table."""
@@ -65,15 +66,16 @@ def run(n: int, start: str, seed: int, steps: int) -> Row:
         path = Path(folder) / "start.safetensors"
         save(first_model(n, start, seed), path)
         settings = Settings(
-            f"task:arbiter({n})", start=str(path), learning_rate=1e-3, batch=32, length=LENGTHS[0], seed=seed
+            f"task:arbiter({n})", start=str(path), learning_rate=5e-3, batch=32, length=LENGTHS[0], seed=seed
         )
         training = TrainingRun(settings, Path(folder), resume=False)
         right = dict.fromkeys(map(str, LENGTHS))
         while True:
             for length in LENGTHS:
                 tested = count(training.model, training.words, length, TESTED, training.testing)
-                if right[str(length)] is None and tested.whole == tested.words:
-                    right[str(length)] = training.step
+                if tested.whole < tested.words:
+                    break
+                right[str(length)] = training.step if right[str(length)] is None else right[str(length)]
             if None not in right.values() or training.step >= steps:
                 break
             for _ in range(EVERY):
@@ -83,14 +85,18 @@ def run(n: int, start: str, seed: int, steps: int) -> Row:
 
 def first_model(n: int, start: str, seed: int) -> LRNN:
     """Return the model from which a run starts."""
-    machine = zoo.arbiter(n, policy="priority" if start == "policy" else "round_robin")
+    machine = zoo.arbiter(n)
+    if start == "opposite":
+        order = [machine.alphabet.index(str(letter)[::-1]) for letter in machine.alphabet]
+        granted = [y if y == "none" else n - 1 - int(str(y)) for y in machine.outputs]
+        machine = MooreMachine(machine.delta[order], granted, machine.start, machine.alphabet)
     generator = torch.Generator().manual_seed(seed)
     if start == "inferred":
-        tokens = torch.randint(2**n, (WORDS, LETTERS), generator=generator)
+        tokens = torch.randint(2**n, (4**n, LETTERS), generator=generator)
         of = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
         labels = [[of[machine.outputs[machine.start]], *(of[y] for y in machine.transduce(word))]
                   for word in ([machine.alphabet[a] for a in row] for row in tokens.tolist())]  # fmt: skip
-        data = Data(machine.alphabet, tuple(of), tokens, torch.tensor(labels), *torch.full((2, WORDS), LETTERS))
+        data = Data(machine.alphabet, tuple(of), tokens, torch.tensor(labels), *torch.full((2, 4**n), LETTERS))
         machine = merge(data)
     model = compile_machine(machine.minimise(), layout="dense")
     if start == "random":
