@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from experiments import results_io, script
+from experiments.studies.warm_start import CLIENTS, STARTS
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.export.eigenvalues import ARCHITECTURES
 from fsa2lrnn.files import write_atomically
@@ -128,6 +129,29 @@ def by_length(tasks: list[dict[str, Any]]) -> str:
     return _svg(left + width + 40, top + height + 60, body)
 
 
+def warm_start(results: dict[str, Any]) -> str:
+    """Return a chart of the steps until a run is right at 500 letters, by start; circles that never were are open."""
+    left, top, row, width = 110, 30, 20, 380
+    shown = [start for start in STARTS if start not in ("compiled", "learn")]
+    body = list[str]()
+    for panel, n in enumerate(CLIENTS):
+        first = top + panel * row * (len(shown) + 2)
+        body.append(_text(left, first - 8, f"{n} clients", "#333", "start"))
+        for i, start in enumerate(shown):
+            y = first + row * (i + 0.5)
+            body += [_text(left - 8, y + 5, start, "#333", "end"), _line(left, y, left + width, y, "#ddd")]
+            for run in results["runs"]:
+                if (run["clients"], run["start"]) == (n, start):
+                    steps, colour = run["right"]["500"], COLOURS[panel]
+                    x = left + width * (run["steps"] if steps is None else steps) / results["steps"]
+                    fill = "white" if steps is None else colour
+                    body.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4" fill="{fill}" stroke="{colour}"/>')
+    bottom = top + len(CLIENTS) * row * (len(shown) + 2) - row
+    body += [_text(left + width * part, bottom, f"{results['steps'] * part:,.0f}") for part in (0, 0.5, 1)]
+    body.append(_text(left + width / 2, bottom + 22, "steps until right on 64 words of 500 letters"))
+    return _svg(left + width + 40, bottom + 34, body)
+
+
 def reach(layer: str) -> str:
     """Return a drawing of the eigenvalues that an external layer reaches, and those that machines require."""
     middle_x, middle_y, radius = 130, 130, 100
@@ -195,6 +219,7 @@ def pictures() -> dict[str, str]:
     return {
         "two_letters.svg": two_letters(MooreMachine.from_source("regex:(ab)*").minimise()),
         "by_length.svg": by_length(results_io.read("training")["results"]),
+        "warm_start.svg": warm_start(results_io.read("warm_start")["results"]),
         **{f"reach_{layer}.svg": reach(layer) for layer in REACHED},
     }
 

@@ -145,6 +145,10 @@ def unknown(runs: list[Row]) -> dict[str, dict[str, list[str]]]:
             names = [name for name, cell in cells.items() if cell.split("/")[i] == "unknown"]
             if names:
                 lists.setdefault(layer, {})[what] = names
+    for folder in FOLDERS:
+        names = [f"{run['kind']} {run['name']}" for run in runs if run.get("folders", {}).get(folder) == "unknown"]
+        if names:
+            lists[f"folder {folder}"] = {"stack": names}
     return lists
 
 
@@ -177,11 +181,16 @@ def table() -> str:
     others = 2 * (len(IN_USE) - len(REPEATED)) * len(runs)
     of_others = open_all - sum(run["cells"][layer].count("unknown") for run in runs for layer in REPEATED)
     repeated = ", ".join(title_of(layer) for layer in REPEATED)
+    by_folder = Counter(said for run in runs for said in run["folders"].values())
+    n_folders = len(FOLDERS) * len(runs)
+    every = len(runs) * cells + n_folders
     seconds, n_late = [run["seconds"] for run in runs], sum(bool(run["late"]) for run in runs)
     note = (
         f"{len(runs)} machines ({', '.join(f'{n} {kind}' for kind, n in totals.items())}). "
         f"{100 - 100 * open_all / (len(runs) * cells):.1f} % of {len(runs) * cells:,} cells are decided "
-        f"({shares}); without the rows of {repeated} {100 - 100 * of_others / others:.1f} % of {others:,}. Median "
+        f"({shares}); without the rows of {repeated} {100 - 100 * of_others / others:.1f} % of {others:,}. Of the {n_folders:,} cells of "
+        f"{len(FOLDERS)} model folders (docs/released-models.md) {100 - 100 * by_folder['unknown'] / n_folders:.1f} %, of "
+        f"all {every:,} cells {100 - 100 * (open_all + by_folder['unknown']) / every:.1f} %. Median "
         f"{median(seconds):g} s per machine, at most {max(seconds):g}; for {n_late} machines a cell was not "
         "decided within the time limit"
     )
