@@ -41,7 +41,7 @@ TESTED, EVERY = 64, 25  # words per evaluation, and steps between two
 
 
 def main(
-    steps: Annotated[int, typer.Option(min=1, help="the most steps of a run")] = 4_000,
+    steps: Annotated[int, typer.Option(min=1, help="the most steps of a run")] = 2_000,
     minutes: Annotated[float, typer.Option(min=0, help="minutes after which no run begins")] = 1e9,
 ) -> None:
     """Run what is due, write results/warm_start.json after each run, print the table."""
@@ -69,13 +69,13 @@ def run(n: int, start: str, seed: int, steps: int) -> Row:
             f"task:arbiter({n})", start=str(path), learning_rate=5e-3, batch=32, length=LENGTHS[0], seed=seed
         )
         training = TrainingRun(settings, Path(folder), resume=False)
-        right = dict.fromkeys(map(str, LENGTHS))
+        right: dict[str, int | None] = dict.fromkeys(map(str, LENGTHS))
         while True:
             for length in LENGTHS:
                 tested = count(training.model, training.words, length, TESTED, training.testing)
                 if tested.whole < tested.words:
                     break
-                right[str(length)] = training.step if right[str(length)] is None else right[str(length)]
+                right[str(length)] = training.step if (step := right[str(length)]) is None else step
             if None not in right.values() or training.step >= steps:
                 break
             for _ in range(EVERY):
@@ -116,13 +116,23 @@ def table() -> str:
     for n in CLIENTS:
         for start in STARTS:
             own = [run for run in runs if (run["clients"], run["start"]) == (n, start)]
-            by = [[run["steps"] if run["proved"] else None for run in own]] if start == "learn" else [
-                [run["right"][str(length)] for run in own] for length in LENGTHS]  # fmt: skip
+            if not own:
+                continue
+            if start == "learn":
+                cells = ["–", "–", _cell([run["steps"] if run["proved"] else None for run in own])]
+            else:
+                cells = [*(_cell([run["right"][str(length)] for run in own]) for length in LENGTHS), "–"]
             seconds = median(run["processor_seconds"] for run in own)
-            cells = [f"{median(done):g} ({len(done)}/{len(own)})" if (done := [x for x in steps if x is not None]) else
-                     f"– (0/{len(own)})" for steps in by]  # fmt: skip
-            rows.append([f"{n}", start, *(cells if len(cells) == 2 else ["", f"proved: {cells[0]}"]), f"{seconds:.1f}"])
-    return markdown(["clients", "start", "right at 40", "right at 500", "s"], rows) + facts(document, "")
+            rows.append([f"{n}", start, *cells, f"{seconds:.1f}"])
+    heads = ["clients", "start", "right at 40", "right at 500", "proved", "processor seconds, median"]
+    return markdown(heads, rows) + facts(
+        document, f"{len(runs)} runs of at most {document['results']['steps']:,} steps"
+    )
+
+
+def _cell(steps: list[int | None]) -> str:
+    done = [x for x in steps if x is not None]
+    return f"{median(done):g} ({len(done)} of {len(steps)})" if done else f"– (0 of {len(steps)})"
 
 
 if __name__ == "__main__":
