@@ -188,8 +188,8 @@ def table() -> str:
     note = (
         f"{len(runs)} machines ({', '.join(f'{n} {kind}' for kind, n in totals.items())}). "
         f"{100 - 100 * open_all / (len(runs) * cells):.1f} % of {len(runs) * cells:,} cells are decided "
-        f"({shares}); without the rows of {repeated} {100 - 100 * of_others / others:.1f} % of {others:,}. Of the {n_folders:,} cells of "
-        f"{len(FOLDERS)} model folders (docs/released-models.md) {100 - 100 * by_folder['unknown'] / n_folders:.1f} %, of "
+        f"({shares}); without the rows of {repeated} {100 - 100 * of_others / others:.1f} % of {others:,}. "
+        f"Of {n_folders:,} cells of model folders {100 - 100 * by_folder['unknown'] / n_folders:.1f} % are decided, of "
         f"all {every:,} cells {100 - 100 * (open_all + by_folder['unknown']) / every:.1f} %. Median "
         f"{median(seconds):g} s per machine, at most {max(seconds):g}; for {n_late} machines a cell was not "
         "decided within the time limit"

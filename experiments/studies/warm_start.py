@@ -40,10 +40,7 @@ LETTERS = 10  # of a word from which a machine is inferred
 TESTED, EVERY = 64, 25  # words per evaluation, and steps between two
 
 
-def main(
-    steps: Annotated[int, typer.Option(min=1, help="the most steps of a run")] = 2_000,
-    minutes: Annotated[float, typer.Option(min=0, help="minutes after which no run begins")] = 1e9,
-) -> None:
+def main(steps: Annotated[int, typer.Option(min=1, help="the most steps of a run")] = 2_000) -> None:
     """Run what is due, write results/warm_start.json after each run, print the table."""
     torch.set_num_threads(1)
     plan = [(n, start, seed) for seed in range(SEEDS) for n in CLIENTS for start in STARTS]
@@ -51,7 +48,7 @@ def main(
     def write(runs: list[Row]) -> None:
         results_io.write(NAME, {"steps": steps, "runs": runs}, COMMAND)
 
-    run_due(plan, ("clients", "start", "seed"), known_rows(NAME), lambda *cell: run(*cell, steps), write, minutes)
+    run_due(plan, ("clients", "start", "seed"), known_rows(NAME), lambda *cell: run(*cell, steps), write)
     print(table())
 
 
@@ -65,9 +62,7 @@ def run(n: int, start: str, seed: int, steps: int) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "start.safetensors"
         save(first_model(n, start, seed), path)
-        settings = Settings(
-            f"task:arbiter({n})", start=str(path), learning_rate=5e-3, batch=32, length=LENGTHS[0], seed=seed
-        )
+        settings = Settings(f"task:arbiter({n})", start=str(path), learning_rate=5e-3, batch=32, seed=seed)
         training = TrainingRun(settings, Path(folder), resume=False)
         right: dict[str, int | None] = dict.fromkeys(map(str, LENGTHS))
         while True:
@@ -116,23 +111,18 @@ def table() -> str:
     for n in CLIENTS:
         for start in STARTS:
             own = [run for run in runs if (run["clients"], run["start"]) == (n, start)]
-            if not own:
-                continue
-            if start == "learn":
-                cells = ["–", "–", _cell([run["steps"] if run["proved"] else None for run in own])]
-            else:
-                cells = [*(_cell([run["right"][str(length)] for run in own]) for length in LENGTHS), "–"]
-            seconds = median(run["processor_seconds"] for run in own)
-            rows.append([f"{n}", start, *cells, f"{seconds:.1f}"])
+            columns = [[run.get("right", {}).get(str(length)) for run in own] for length in LENGTHS]
+            columns.append([run["steps"] if run.get("proved") else None for run in own])
+            seconds = f"{median(run['processor_seconds'] for run in own):.1f}" if own else ""
+            rows.append([f"{n}", start, *map(_cell, columns), seconds])
     heads = ["clients", "start", "right at 40", "right at 500", "proved", "processor seconds, median"]
-    return markdown(heads, rows) + facts(
-        document, f"{len(runs)} runs of at most {document['results']['steps']:,} steps"
-    )
+    note = f"{len(runs)} runs of at most {document['results']['steps']:,} steps; –: none got there"
+    return markdown(heads, rows) + facts(document, note)
 
 
 def _cell(steps: list[int | None]) -> str:
     done = [x for x in steps if x is not None]
-    return f"{median(done):g} ({len(done)} of {len(steps)})" if done else f"– (0 of {len(steps)})"
+    return f"{median(done):g} ({len(done)} of {len(steps)})" if done else "–"
 
 
 if __name__ == "__main__":
