@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -48,7 +49,9 @@ def main(steps: Annotated[int, typer.Option(min=1, help="the most steps of a run
     def write(runs: list[Row]) -> None:
         results_io.write(NAME, {"steps": steps, "runs": runs}, COMMAND)
 
-    run_due(plan, ("clients", "start", "seed"), known_rows(NAME), lambda *cell: run(*cell, steps), write)
+    run_due(
+        plan, ("clients", "start", "seed"), known_rows(NAME), lambda n, start, seed: run(n, start, seed, steps), write
+    )
     print(table())
 
 
