@@ -49,9 +49,7 @@ def main(steps: Annotated[int, typer.Option(min=1, help="the most steps of a run
     def write(runs: list[Row]) -> None:
         results_io.write(NAME, {"steps": steps, "runs": runs}, COMMAND)
 
-    run_due(
-        plan, ("clients", "start", "seed"), known_rows(NAME), lambda n, start, seed: run(n, start, seed, steps), write
-    )
+    run_due(plan, ("clients", "start", "seed"), known_rows(NAME), partial(run, steps=steps), write)
     print(table())
 
 
