@@ -156,7 +156,7 @@ _ROWS = (
         "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net", "qwen4-exp", "lara-mini"),
         family="diagonal[0,1]", is_family=True,
         within=("mamba", "gated-deltanet-negative"), theorem="T54", decided_as="gated-deltanet",
-        trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5", "qwen3.5-moe"),
+        trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5", "qwen3.5-moe", "lara-mini"),
     ),
     LayerRow(
         "gated-deltanet-negative", "Gated DeltaNet, β ≤ 2", "S' = a S (I − β k kᵀ) + β v kᵀ, a in [0, 1], β in [0, 2]",
@@ -303,7 +303,8 @@ def of_name(name: str) -> LayerRow:
 
     >>> of_name("qwen3-next").abilities
     'gated-deltanet trains (`train --layer gated_deltanet`), is decided (`explain --layer`), is a special case of the \
-family diagonal[0,1] (`explain --family`) and is exported to qwen3-next, qwen3.5, qwen3.5-moe'
+family diagonal[0,1] (`explain --family`) and is exported to qwen3-next, qwen3.5, qwen3.5-moe, \
+lara-mini'
     """
     row = _NAMES.get(_key(name)) if isinstance(name, str) else None
     if row is None:

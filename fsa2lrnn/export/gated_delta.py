@@ -157,7 +157,8 @@ def build_layers(
             # Half of a symbol comes from the experts, and half from the shared one.
             gate, up, down = units(plan, number)
             write_mlp(block.mlp.shared_expert, gate, up, down / 2)
-            write(block.mlp.shared_expert_gate.weight, SATURATED * up[:1])
+            if hasattr(block.mlp, "shared_expert_gate"):
+                write(block.mlp.shared_expert_gate.weight, SATURATED * up[:1])
             write_experts(block.mlp.gate.weight, block.mlp.experts, gate, up, down / 2)
         else:
             write_mlp(block.mlp, *units(plan, number))
@@ -330,9 +331,24 @@ def _qwen3_5_moe(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `Qwen3_5MoeForCausalLM` with the plan in its first layers."""
     return build_layers(
         "qwen3_5_moe", "Qwen3_5Moe", plan, dtype, 1, _write_qwen3_5, norm=0.0, config="TextConfig",
-        **head_settings(plan), num_experts=plan.shape.experts or 4, num_experts_per_tok=2,
-        moe_intermediate_size=n_units(plan), shared_expert_intermediate_size=n_units(plan),
+        **head_settings(plan), **_experts(plan),
     )  # fmt: skip
+
+
+def _lara_mini(plan: StagePlan, dtype: torch.dtype) -> Any:
+    """Return `LaraMiniForCausalLM` with the plan in its first layers; its shared expert has no gate."""
+    return build_layers(
+        "lara_mini", "LaraMini", plan, dtype, 1, _write_qwen3_5, **head_settings(plan), head_dim=8, eos_token_id=None,
+        **_experts(plan),
+    )  # fmt: skip
+
+
+def _experts(plan: StagePlan) -> dict[str, int]:
+    size = n_units(plan)
+    return {
+        "num_experts": plan.shape.experts or 4, "num_experts_per_tok": 2,
+        "moe_intermediate_size": size, "shared_expert_intermediate_size": size,
+    }  # fmt: skip
 
 
 def _write_qwen3_5(layer: Any, weights: Mixer) -> None:
@@ -377,11 +393,18 @@ def _write_kimi_linear(layer: Any, weights: Mixer) -> None:
 
 
 _TRIED = "transformers 5.23.0"
-_without_reflections = partial(construct, has_reflections=False)
-OLMO_HYBRID = Target(
-    "olmo-hybrid", _TRIED, HuggingFace("OlmoHybridForCausalLM"), partial(construct, has_reflections=True), _olmo_hybrid
+
+
+def _target(name: str, kind: str, build: Callable[[StagePlan, torch.dtype], Any], reflects: bool = False) -> Target:
+    plan = partial(construct, has_reflections=reflects)
+    return Target(name, _TRIED, HuggingFace(f"{kind}ForCausalLM"), plan, build)
+
+
+TARGETS = (
+    _target("olmo-hybrid", "OlmoHybrid", _olmo_hybrid, reflects=True),
+    _target("qwen3-next", "Qwen3Next", _qwen3_next),
+    _target("qwen3.5", "Qwen3_5", _qwen3_5),
+    _target("qwen3.5-moe", "Qwen3_5Moe", _qwen3_5_moe),
+    _target("lara-mini", "LaraMini", _lara_mini),
+    _target("kimi-linear", "KimiLinear", _kimi_linear),
 )
-QWEN3_NEXT = Target("qwen3-next", _TRIED, HuggingFace("Qwen3NextForCausalLM"), _without_reflections, _qwen3_next)
-QWEN3_5 = Target("qwen3.5", _TRIED, HuggingFace("Qwen3_5ForCausalLM"), _without_reflections, _qwen3_5)
-QWEN3_5_MOE = Target("qwen3.5-moe", _TRIED, HuggingFace("Qwen3_5MoeForCausalLM"), _without_reflections, _qwen3_5_moe)
-KIMI_LINEAR = Target("kimi-linear", _TRIED, HuggingFace("KimiLinearForCausalLM"), _without_reflections, _kimi_linear)
