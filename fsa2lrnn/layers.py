@@ -176,8 +176,8 @@ _ROWS = (
     ),
     LayerRow(
         "kda-bounded", "bounded KDA", "as KDA, log α = −5σ(·), so that α ≥ e⁻⁵ and only β = 1 erases",
-        spellings=("glm5-next", "bailing-hybrid"), family="diagonal[0,1]", is_family=True, within=("kda",),
-        decided_as="kda",
+        spellings=("glm5-next",), family="diagonal[0,1]", is_family=True, within=("kda",), decided_as="kda",
+        exported_to=("bailing-hybrid",),
     ),
     LayerRow(
         "rg-lru", "RG-LRU", "x' = a x + √(1 − a²) u, a = exp(−8 r softplus(λ)) in [0, 1]", "De et al. 2024, 2402.19427",
