@@ -54,7 +54,7 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def explorer() -> str:
-    """Return the page that `fsa2lrnn draw` makes of a learned and the constructed model of Sum(5)."""
+    """Return the page that `fsa2lrnn draw` makes of a learned and the compiled model of Sum(5)."""
     model = ROOT / "experiments" / "models" / "sum5" / "seed-0.safetensors"
     with TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"

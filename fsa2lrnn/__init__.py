@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.monoid import classify
     from fsa2lrnn.cascade.cascade import Cascade
     from fsa2lrnn.cascade.decomposition import decompose
+    from fsa2lrnn.cli.explanation import explain
     from fsa2lrnn.compile.choice import choose
     from fsa2lrnn.compile.lower import compile_machine
     from fsa2lrnn.compile.recurrence import Recurrence, compile_recurrence
@@ -62,6 +63,7 @@ _HOME = {
     "compile_recurrence": "fsa2lrnn.compile",
     "decompose": "fsa2lrnn.cascade.decomposition",
     "equivalent": "fsa2lrnn.automata.language",
+    "explain": "fsa2lrnn.cli.explanation",
     "extract": "fsa2lrnn.verification.extraction",
     "extract_learned": "fsa2lrnn.verification.extraction",
     "falsify": "fsa2lrnn.verification.falsify",
@@ -95,6 +97,7 @@ __all__ = [
     "compile_recurrence",
     "decompose",
     "equivalent",
+    "explain",
     "extract",
     "extract_learned",
     "falsify",

@@ -129,9 +129,9 @@ def _tell(settings: Settings, event: Progress | FinalAccuracy) -> None:
             f"{right}, at most {left:,.0f} s left"
         )
     else:
+        console.note(f"seed {event.seed}: step {event.step:,} of {event.steps:,}")
         return
-    if not console.is_quiet():
-        console.err.print(f"seed {event.seed}: {facts}")
+    console.say(f"seed {event.seed}: {facts}")
 
 
 def _print(document: console.Document, out: Path) -> None:
