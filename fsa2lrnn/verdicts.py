@@ -90,8 +90,8 @@ class Coverage:
         >>> print(Coverage("float32", ("fused",), "every", None, (), ("mine:Layer",)))  # doctest: +NORMALIZE_WHITESPACE
         in float32, by the scan fused; every shape of call, batch and number of threads; what the layer mine:Layer
         declares was tested on random inputs, not proved
-        >>> print(Coverage("bfloat16", ("OlmoHybridForCausalLM of transformers 5.23.0",), "letters", None))
-        in bfloat16, by OlmoHybridForCausalLM of transformers 5.23.0; words read letter by letter, one at a time (batch 1)
+        >>> print(Coverage("bfloat16", ("RWKV_x070 of rwkv 0.8.30",), "letters", None))
+        in bfloat16, by RWKV_x070 of rwkv 0.8.30; words read letter by letter, one at a time (batch 1)
         """
         how = "every shape of call, batch and number of threads"
         if self.shapes == LETTERS:

@@ -44,7 +44,7 @@ def verdict_text(
         word = markup(symbols.word_text(verdict.word, alphabet)) or "the empty word"
         checked, long = (counted(n, "letter") for n in (verdict.checked_length, len(verdict.word)))
         short = "no shorter word" if verdict.is_shortest else f"no word of at most {checked}, which were all checked"
-        found = f", found by the search {verdict.found_by}" if verdict.searches else ""
+        found = f", found by the {verdict.found_by} search" if verdict.searches else ""
         return (
             f"[red bold]refuted[/]: they differ on [bold]{word}[/] ({long}{found}), and on {short}"
             f"\n{_outputs('model', verdict.failure.given)}\n{_outputs('machine', verdict.failure.wanted)}{where}"

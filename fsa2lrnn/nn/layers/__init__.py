@@ -130,8 +130,8 @@ def layer_named(name: str) -> type[Layer]:
         register(name, _imported(name))
     if name not in LAYERS:
         raise UnsupportedFormat(
-            f"layer {name!r} is not known: {meant(name, LAYERS)}one of {', '.join(LAYERS)}, or module:Class for a layer "
-            "of your own"
+            f"layer {name!r} is not known: {meant(name, LAYERS)}one of {', '.join(LAYERS)}, or module:Class for one of "
+            "your own"
         )
     return LAYERS[name]
 

@@ -108,8 +108,8 @@ def extract_learned(
 
     Args:
         model: any LRNN, trained or compiled, or a module in `wrap`.
-        counts: an acceptor, or its source, of the words after which the output counts; elsewhere the machine gives None. By default
-            every output counts, since a model does not record which outputs were trained.
+        counts: an acceptor, or its source, of the words after which the output counts; elsewhere the machine gives
+            None. By default every output counts, since a model does not record which outputs were trained.
         empty_word: whether the output on the empty word counts, which training rarely covers. If not, the start merges
             with a state that behaves like it on all longer words; without such a state, it has the output that the
             model's x₀ gives.
