@@ -130,18 +130,26 @@ def submodule(module: Module, rows: fmpq_mat) -> Module:
 def why_irreducible(polynomial: Polynomial) -> tuple[str, int] | None:
     """Return a short proof for `recheck` that a monic polynomial is irreducible over the rationals, or None (T33 (c)).
 
-    The proofs are ("degree", 0), for degree at most 3 without rational root, and ("cyclotomic", m), for the m-th one.
+    The proofs are ("degree", 0), for degree at most 3 without rational root, ("cyclotomic", m), for the m-th one, and
+    ("eisenstein", p), for Eisenstein's criterion at x + s for some s.
 
     >>> why_irreducible((-5, 0, 1)), why_irreducible((1, 1, 1, 1, 1)), why_irreducible((-1, 0, 1))
     (('degree', 0), ('cyclotomic', 5), None)
+    >>> why_irreducible((1, 3, -3, -4, 1, 1))  # of 2 cos(2π/11)
+    ('eisenstein', 11)
     """
     poly = fmpz_poly(list(polynomial))
     if sum(exponent for _, exponent in poly.factor()[1]) != 1:
         return None
     if poly.degree() <= 3:
         return "degree", 0
-    order = poly.is_cyclotomic()
-    return ("cyclotomic", int(order)) if order else None
+    if order := poly.is_cyclotomic():
+        return "cyclotomic", int(order)
+    for p in _PRIMES:
+        moved = (poly(fmpz_poly([s, 1])).coeffs() for s in range(p))
+        if any(all(c % p == 0 for c in h[:-1]) and h[0] % p**2 for h in moved):
+            return "eisenstein", p
+    return None
 
 
 def complex_roots(polynomial: Polynomial) -> list[acb]:
@@ -171,6 +179,7 @@ def value_at(coefficients: Sequence[fmpq], matrix: fmpq_mat) -> fmpq_mat:
     return total
 
 
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31)  # for Eisenstein's criterion
 _INVERSE = 2e-8  # seconds of an inverse, times the fourth power of its rows
 _DRAWN = 400  # the most elements that are drawn for a module
 _SHORTLIST = 6  # the number of elements drawn to choose the singular one with the smallest kernel
