@@ -61,8 +61,8 @@ def is_quiet() -> bool:
 
 
 def note(text: str) -> None:
-    """Set the text that describes the present step in the progress line of long work."""
-    _activity.text = text
+    """Set the text that describes the present stage in the progress line of long work."""
+    _activity.text, present.name = text, ""
 
 
 @contextmanager
