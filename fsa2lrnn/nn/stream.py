@@ -61,8 +61,7 @@ class Stream:
 
     def save(self, path: str | Path) -> None:
         """Write the states to one file, atomically, with the digest of the model that they belong to."""
-        metadata = {"model": digest(self.model.state_dict()), "read": str(self.read)}
-        write_tensors(Path(path), FORM, self._tensors(), metadata)
+        write_tensors(Path(path), FORM, self._tensors(), {"model": digest(self.model.state_dict())})
 
     def load(self, path: str | Path) -> None:
         """Continue from the states in a file; raise `CheckpointError` for those of another model or batch."""
@@ -72,9 +71,10 @@ class Stream:
                 raise CheckpointError(f"{path} holds the state of another model: load the model that wrote it")
             check_shapes(str(path), {name: (tuple(t.shape), t.dtype) for name, t in own.items()}, file.shapes)
             tensors = {name: t.to(self.model.device) for name, t in file.tensors().items()}
-            self.read = int(file.metadata.get("read", 0))
+        self.read = int(tensors["read"])
         self.state = tuple(LayerState(tensors[f"{i}.x"], tensors.get(f"{i}.u")) for i in range(len(self.state)))
 
     def _tensors(self) -> dict[str, torch.Tensor]:
         parts = {f"{i}.{name}": part for i, state in enumerate(self.state) for name, part in state._asdict().items()}
-        return {name: part for name, part in parts.items() if part is not None}
+        tensors = {name: part for name, part in parts.items() if part is not None}
+        return {**tensors, "read": torch.tensor(self.read)}
