@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
+
+from experiments import results_io
 
 ROOT = Path(__file__).parent.parent
 # Pages that stand elsewhere in the repository, and what their links to files outside the site become.
@@ -54,13 +53,24 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def explorer() -> str:
-    """Return the page that `fsa2lrnn draw` makes of a learned and the compiled model of Sum(5)."""
-    model = ROOT / "experiments" / "models" / "sum5" / "seed-0.safetensors"
-    with TemporaryDirectory() as folder:
-        page = Path(folder) / "page.html"
-        command = ["draw", "task:sum_mod(5)", str(model), "-o", str(page), "--max-seconds", "120"]
-        subprocess.run([sys.executable, "-m", "fsa2lrnn", *command], cwd=ROOT, check=True, capture_output=True)
-        return page.read_text(encoding="utf-8")
+    """Return the page of a learned and the compiled model of Sum(5), with the counterexample in the results."""
+    from fsa2lrnn import MooreMachine, compile_machine, load, symbols
+    from fsa2lrnn.draw.explorer import SceneModel, build, compiled
+
+    name = "sum5/seed-0"
+    row = results_io.read("learned")["results"]["models"][name]
+    word = [symbols.from_json(letter) for letter in row["failure"]["word"]]
+    least = "the shortest" if row["is_shortest"] else "the shortest found"
+    said = f"Fails on a word of {len(word)} letters, {least}."
+    learned, machine = (
+        load(ROOT / "experiments" / "models" / f"{name}.safetensors"),
+        MooreMachine.from_source(row["task"]),
+    )
+    models = {
+        name: SceneModel(learned, "learned", said, (word,)),
+        "compiled": compiled(compile_machine(machine), machine),
+    }
+    return build(row["task"], machine, models)
 
 
 def at_home(text: str, up: str = "") -> str:
