@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from experiments import results_io
+from fsa2lrnn.cli import console
 
 ROOT = Path(__file__).parent.parent
 # Pages that stand elsewhere in the repository, and what their links to files outside the site become.
@@ -22,6 +24,19 @@ OPTION = re.compile(r"<code>(?=--?\w[^<\n]{0,27}</code>)")
 # A word of up to 30 characters outside tags, code included.
 HYPHENATED = re.compile(r"(?<![^\s>(])\(?(?=[^\s<>]{3,30}(?:[\s<]))[^\s<>&]*(?:\w[-–]|--)[\w.]+[^\s<>&]*(?![^<>]*>)")
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\w$])", re.DOTALL)
+
+
+_progress = ExitStack()  # lines that say which page is made, while the site is built
+
+
+def on_pre_build(**_: Any) -> None:
+    """Show the progress of the build."""
+    _progress.enter_context(console.displayed("docs", quiet=False, progress=False))
+
+
+def on_post_build(**_: Any) -> None:
+    """End the display of the progress."""
+    _progress.close()
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -41,6 +56,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Convert formulas to MathML, and add the commands to the page on the command line."""
+    console.note(page.file.src_uri)
     if page.file.src_uri == "reference/cli.md":
         markdown = f"{markdown}\n{verbs()}"
     return formulas(at_home(markdown, "../" * page.file.src_uri.count("/")))

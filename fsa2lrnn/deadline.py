@@ -24,15 +24,20 @@ HAS_PASSED = "has passed: give more seconds (--max-seconds)"
 
 @dataclass
 class Step:
-    """The step of a long computation that last looked at its deadline, and how often it did: what progress lines say.
+    """The present step of a long computation, and how often it was begun: what progress lines say.
 
-    >>> present.name, present.count = "merging states", 1_200
+    >>> for _ in range(1_200):
+    ...     present.at("merging states")
     >>> str(present)
     'merging states (1,200)'
     """
 
     name: str = ""
     count: int = 0
+
+    def at(self, name: str) -> None:
+        """Count a step of this name, from 1 if the last one had another."""
+        self.name, self.count = name, self.count + 1 if name == self.name else 1
 
     def __str__(self) -> str:
         return self.name and f"{self.name} ({self.count:,})"
@@ -90,7 +95,7 @@ class Deadline:
 
     def check(self, what: str) -> None:
         """Raise `OutOfTime` if the time is over, with a message that starts with `what`, the current step."""
-        present.name, present.count = what, present.count + 1 if what == present.name else 1
+        present.at(what)
         if self.left() <= 0:
             share = "" if self.whole is None else f"a share of {max(self.seconds, 0):.3g} s of "
             limit = f"the limit of {self.whole or self.seconds:.3g} s"
@@ -227,6 +232,7 @@ class WorkBudget:
 
     def allows(self, amount: float, seconds: float = 0.0) -> bool:
         """Decide whether the budget leaves `amount` multiplications and the time limit more than `seconds`."""
+        present.at("enclosing states")
         if amount > self._left:
             return False
         self._is_cut_short |= self.deadline.left() <= seconds

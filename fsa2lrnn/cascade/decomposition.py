@@ -161,7 +161,7 @@ class CascadeSearch:
         limits = f"with blocks of at most {self._largest} states"
         limits += "" if below is None else f" and a cost below {below:,}"
         shift = ("", "") if self._token_shift else (", without token shift,", " or token_shift=True")
-        remedy = f"allow a larger max_block{shift[1]}, or take form='onehot'"
+        remedy = f"allow larger blocks, max_block=…{shift[1]}, or take form='onehot'"
         return NoCascade(f"{limits}{shift[0]}", remedy, candidates)
 
     def _count(self, number: int, cascade: Cascade) -> int | NotExact:
@@ -392,7 +392,7 @@ def _split(cascade: Cascade, i: int, largest: int) -> Cover:
     if not _fits(left, layers, largest):
         raise NotExpressible(
             f"a component's group of order {len(elements)} on {component.n_states} states needs a block of more than "
-            f"max_block = {largest} states"
+            f"max_block={largest} states"
         )
     values, levels = congruence_coordinates(left, layers)
     return group_cover(maps, component.start, elements, values, levels)

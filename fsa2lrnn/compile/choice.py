@@ -68,7 +68,7 @@ def choose(machine: MachineSource, max_block: int | None = None, token_shift: bo
         why = f"a cascade, at a cost of {cheapest.cost.explain()}: one layer needs a block of {max(sizes)}"
         return Choice("cascade", onehot, cheapest, why)
     if minimal.n_states > LARGEST_SEARCHED:
-        why = f"one layer: cascades of more than {LARGEST_SEARCHED} states are looked for only if max_block asks for it"
+        why = f"one layer: cascades of more than {LARGEST_SEARCHED} states are looked for only with max_block=…"
         return Choice("onehot", onehot, None, why)
     try:
         cheapest = search.cheapest(below=onehot.total)

@@ -176,8 +176,8 @@ def onehot_recurrence(machine: MooreMachine, max_block: int | None, layout: str,
     sizes = [factor.size for factor in factors]
     if max_block is not None and max(sizes) > max_block:
         raise NotExpressible(
-            f"the one-hot form needs blocks of sizes {sizes}, more than max_block = {max_block}: "
-            f"allow max_block = {max(sizes)}, or take form='cascade'"
+            f"the one-hot form needs blocks of sizes {sizes}, more than max_block={max_block}: "
+            f"allow max_block={max(sizes)}, or take form='cascade'"
         )
     cell, representatives = share_cells(machine.delta)
     needed = dense_bytes(sizes, len(representatives), machine)
