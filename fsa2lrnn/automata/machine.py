@@ -289,10 +289,11 @@ def as_machine(machine: MachineSource) -> MooreMachine:
     >>> as_machine("regex:(ab)*").accepts("abab")
     True
     """
-    if isinstance(machine, MooreMachine):
-        return machine
-    if isinstance(machine, str | Path):
-        return MooreMachine.from_source(machine)
+    value: object = machine  # the type that is declared is not always what comes
+    if isinstance(value, MooreMachine):
+        return value
+    if isinstance(value, str | Path):
+        return MooreMachine.from_source(value)
     raise UnsupportedFormat(
         f"{shortened(repr(machine))} of type {type(machine).__name__} is not an automaton: give a MooreMachine, a "
         'source such as "regex:(ab)*" or "task:parity", or the path of a file'

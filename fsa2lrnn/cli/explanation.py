@@ -95,8 +95,8 @@ class Explanation(Brief):
         if self.in_use is None:
             _print_verdicts(self.families, self.layers, out)
         if self.blocks is not None:
-            is_text = isinstance(self.blocks, str)
-            sizes_of_blocks = [("not looked for", self.blocks)] if is_text else self.blocks.sentences()
+            blocks = self.blocks
+            sizes_of_blocks = [("not looked for", blocks)] if isinstance(blocks, str) else blocks.sentences()
             is_late |= _print_facts("least size of blocks, with one vector per state", sizes_of_blocks, out)
         console.facts(
             "\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in self.costs.items()], out

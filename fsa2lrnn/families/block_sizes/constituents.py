@@ -275,9 +275,10 @@ def _norton(module: Module, element: Element, kernel: fmpq_mat) -> fmpq_mat | Mo
     return ModuleKind(form, linear.primitive(covector * spun.rows.transpose()), *found)
 
 
-def _commutant(
-    form: CyclicModule, maps: fmpq_mat
-) -> tuple[Polynomial, fmpq_mat] | tuple[Polynomial, fmpq_mat, fmpq_mat] | fmpq_mat | None:
+Commutant = tuple[Polynomial, fmpq_mat, fmpq_mat | None]  # h, v·t and, for quaternions, v·s
+
+
+def _commutant(form: CyclicModule, maps: fmpq_mat) -> Commutant | fmpq_mat | None:
     """Return h and the rows v·t and, for quaternions, v·s of the commutant C, or a row v·c, c ≠ 0 not invertible.
 
     `maps` has reduced rows that span v·C. The generators tried are letters in the center of the algebra, and the rows.
@@ -299,11 +300,11 @@ def _commutant(
             shift = 0 if polynomial.is_cyclotomic() else round(-int(polynomial[e - 1]) / e)
             h = tuple(int(c) for c in polynomial(fmpz_poly([shift, 1])).coeffs())
             if why_irreducible(h) is not None:
-                return h, row - linear.rows_of(linear.identity(form.dimension), [0]) * shift
+                return h, row - linear.rows_of(linear.identity(form.dimension), [0]) * shift, None
     return _quaternions(form, maps) if e == 4 else None
 
 
-def _quaternions(form: CyclicModule, maps: fmpq_mat) -> tuple[Polynomial, fmpq_mat, fmpq_mat] | None:
+def _quaternions(form: CyclicModule, maps: fmpq_mat) -> Commutant | None:
     """Return t² + a, v·t and v·s if C is the quaternions of t² = −a, s² = −b and st = −ts with a, b > 0, else None."""
     one, pure = linear.identity(form.dimension), list[fmpq_mat]()
     for row in linear.each_row(maps):
