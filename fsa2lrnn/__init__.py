@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.nn.affine import Readout
     from fsa2lrnn.nn.checkpoint import load, save
     from fsa2lrnn.nn.model import LRNN
-    from fsa2lrnn.nn.stream import Stream
+    from fsa2lrnn.nn.streams import Stream
     from fsa2lrnn.nn.wrapped import wrap, wrap_fla
     from fsa2lrnn.repairing.least_change import repair
     from fsa2lrnn.training.train import train
@@ -55,7 +55,7 @@ _HOME = {
     "Readout": "fsa2lrnn.nn.affine",
     "Recurrence": "fsa2lrnn.compile.recurrence",
     "Refuted": "fsa2lrnn.verdicts",
-    "Stream": "fsa2lrnn.nn.stream",
+    "Stream": "fsa2lrnn.nn.streams",
     "Undecided": "fsa2lrnn.verdicts",
     "certify": "fsa2lrnn.verification.certify",
     "check": "fsa2lrnn.verification.check",

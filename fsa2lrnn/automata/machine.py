@@ -283,17 +283,16 @@ MachineSource = MooreMachine | str | Path
 """What a function takes for a machine: the machine itself, or its source (`MooreMachine.from_source`)."""
 
 
-def as_machine(machine: MachineSource) -> MooreMachine:
-    """Return a machine, or the one that a text or a path names; raise as `from_source` does, and for other types.
+def as_machine(machine: object) -> MooreMachine:
+    """Return a machine, or that of a `MachineSource`; raise as `from_source` does, and for a value of another type.
 
     >>> as_machine("regex:(ab)*").accepts("abab")
     True
     """
-    value: object = machine  # the type that is declared is not always what comes
-    if isinstance(value, MooreMachine):
-        return value
-    if isinstance(value, str | Path):
-        return MooreMachine.from_source(value)
+    if isinstance(machine, MooreMachine):
+        return machine
+    if isinstance(machine, str | Path):
+        return MooreMachine.from_source(machine)
     raise UnsupportedFormat(
         f"{shortened(repr(machine))} of type {type(machine).__name__} is not an automaton: give a MooreMachine, a "
         'source such as "regex:(ab)*" or "task:parity", or the path of a file'

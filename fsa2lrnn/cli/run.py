@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 
@@ -15,6 +15,8 @@ from fsa2lrnn.cli import console, options, sources
 from fsa2lrnn.errors import BudgetExceeded, InvalidWord, UnsupportedFormat, counted
 
 if TYPE_CHECKING:
+    import io
+
     import numpy as np
 
     from fsa2lrnn.automata.machine import MooreMachine
@@ -50,7 +52,9 @@ def run(
     from fsa2lrnn import symbols
 
     sources.know_layers(layers)
-    pieces = [sources.checked(word)] if word != "-" else sources.read_pieces(sys.stdin.buffer)
+    pieces = (
+        [sources.checked(word)] if word != "-" else sources.read_pieces(cast("io.BufferedIOBase", sys.stdin.buffer))
+    )
     used = _used(model, completion, alphabet)
     length, answered, output, trail = 0, -1, used.first, list[Step]()
 

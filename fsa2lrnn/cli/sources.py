@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, InvalidWord, MissingFile, UnsupportedFormat, shortened
@@ -212,14 +212,6 @@ def know_layers(names: list[str] | None) -> None:
 
 
 _PIECE = 1 << 20  # bytes per read, at most
-
-
-class ReadsWhatIsThere(Protocol):
-    """The protocol of binary streams that return what has arrived, without waiting for more."""
-
-    def read1(self, size: int = -1, /) -> bytes: ...
-
-
 _REPORT_SECONDS = 2.0
 
 
@@ -238,7 +230,7 @@ def checked(text: str) -> str:
     return text
 
 
-def read_pieces(stream: ReadsWhatIsThere, name: str = "standard input") -> Iterator[str]:
+def read_pieces(stream: io.BufferedIOBase, name: str = "standard input") -> Iterator[str]:
     """Yield the text of a UTF-8 stream in pieces, as soon as it arrives, each line end at the end of a piece.
 
     The progress is printed to standard error if that is a terminal.
