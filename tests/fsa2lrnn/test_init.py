@@ -57,19 +57,20 @@ def test_functions_stay_functions_whatever_was_imported_before(first):
 
 
 def test_functions_take_the_source_of_a_machine(tmp_path):
-    (tmp_path / "m.json").write_text(zoo.parity().to_json())
-    model = fsa2lrnn.compile_machine(tmp_path / "m.json")
-    for source in ("task:parity", str(tmp_path / "m.json"), tmp_path / "m.json", zoo.parity()):
-        assert fsa2lrnn.equivalent(source, "task:parity") is None
-        assert isinstance(fsa2lrnn.prove_equivalent(model, source), fsa2lrnn.Proved)
-        assert fsa2lrnn.falsify(model, source).checked_length is None
-        assert fsa2lrnn.certify(model, source).horizon > 1_000
-        assert fsa2lrnn.represent(source, "diagonal[0,1]").answer == "no"
-        assert fsa2lrnn.classify(source).kind == "group"
-        assert fsa2lrnn.choose(source).form == "onehot"
-        assert fsa2lrnn.repair(model, source).heads[0].image.rank == 2
-        assert fsa2lrnn.decompose(source).cascade.block_sizes == ((1,),)
-        assert fsa2lrnn.compile_recurrence(source).transduce("1") == [True]
+    source = tmp_path / "m.json"
+    source.write_text(zoo.parity().to_json())
+    for same in ("task:parity", str(source), source, zoo.parity()):
+        assert fsa2lrnn.equivalent(same, "task:parity") is None
+    model = fsa2lrnn.compile_machine(source)
+    assert isinstance(fsa2lrnn.prove_equivalent(model, source), fsa2lrnn.Proved)
+    assert fsa2lrnn.falsify(model, source).checked_length is None
+    assert fsa2lrnn.certify(model, source, work=1e6).horizon > 100
+    assert fsa2lrnn.represent(source, "diagonal[0,1]").answer == "no"
+    assert fsa2lrnn.classify(source).kind == "group"
+    assert fsa2lrnn.choose(source).form == "onehot"
+    assert fsa2lrnn.repair(model, source).heads[0].image.rank == 2
+    assert fsa2lrnn.decompose(source).cascade.n_layers == 1
+    assert fsa2lrnn.compile_recurrence(source).transduce("1") == [True]
     for wrong in (5, None, [1, 0], zoo.parity):
         with pytest.raises(UnsupportedFormat, match=r"of type \w+ is not an automaton: give a MooreMachine, a source"):
             fsa2lrnn.compile_machine(wrong)
