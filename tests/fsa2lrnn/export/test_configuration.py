@@ -25,7 +25,7 @@ SMALL = {  # the class of a mixer, and the sizes of a small one
     "olmo_hybrid": ("OlmoHybridGatedDeltaNet", DELTA), "qwen3_next": ("Qwen3NextGatedDeltaNet", DELTA),
     "qwen3_5": ("Qwen3_5GatedDeltaNet", DELTA), "qwen3_5_moe": ("Qwen3_5MoeGatedDeltaNet", DELTA),
     "qwen4_exp": ("Qwen4ExpTextGatedDeltaNet", DELTA), "kimi_linear": ("KimiLinearDeltaAttention", KDA),
-    "glm5_next": ("Glm5NextTextLinearAttention", KDA),
+    "lara_mini": ("LaraMiniGatedDeltaNet", DELTA), "glm5_next": ("Glm5NextTextLinearAttention", KDA),
     "bailing_hybrid": ("BailingHybridDeltaAttention", {"num_attention_heads": 2, "head_dim": D}),
     "mamba2": ("Mamba2Mixer", {"num_heads": 16, "head_dim": 4, "state_size": 2, "n_groups": 1}),
     "bamba": ("BambaMixer", SSD), "granitemoehybrid": ("GraniteMoeHybridMambaLayer", SSD),
