@@ -29,7 +29,7 @@ def learn(
         str,
         typer.Argument(
             metavar="SOURCE|DATA",
-            help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv .dat .abbadingo)",
+            help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv .dat .words .txt)",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; a second call resumes it")],
@@ -52,6 +52,12 @@ def learn(
     alphabet: Annotated[
         str | None, typer.Option(metavar="LETTERS", help="the alphabet; DATA with other letters is refused")
     ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="WORD,LABEL", help="the columns of a .csv, or keys of a .jsonl, that are read")
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="what separates the events in a cell of DATA, such as ';'")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE, or on the words of DATA.
@@ -66,7 +72,9 @@ def learn(
     check_folder(output)
 
     letters = None if alphabet is None else sources.typed_letters(alphabet)
-    given = {"method": method, "held_out": held_out, "alphabet": letters}
+    given = {"method": method, "held_out": held_out, "alphabet": letters, "separator": separator}
+    if columns is not None:
+        given["columns"] = _columns(columns)
     if not learn_in(output, source, as_json, **given, **changed):
         raise typer.Exit(NO)
 
@@ -83,6 +91,14 @@ def _noise(text: str | None) -> float | None:
         return float(text)
     except ValueError:
         raise UnsupportedFormat(f"--label-noise {text!r}: give a share as 0.1, or unknown") from None
+
+
+def _columns(text: str) -> tuple[str, str]:
+    """Return two names separated by a comma; raise `UnsupportedFormat` for other texts."""
+    word, _, label = text.partition(",")
+    if not (word.strip() and label.strip()) or "," in label:
+        raise UnsupportedFormat(f"--columns {text!r}: give the names of two columns, as --columns trace,verdict")
+    return word.strip(), label.strip()
 
 
 def learn_in(out: Path, source: str, as_json: bool, **options: Any) -> bool:

@@ -29,7 +29,7 @@ from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
 from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
 from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
-from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
+from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, is_word_file, read_words
 from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.layers import name_of
 from fsa2lrnn.nn.model import LRNN
@@ -57,6 +57,8 @@ def learn(
     sampler: str = "task",
     held_out: float = HELD_OUT,
     alphabet: Sequence[Hashable] | None = None,
+    columns: tuple[str, str] | None = None,
+    separator: str | None = None,
     folder: str | Path | None = None,
     resume: bool = True,
     report: Callable[[Record], None] | None = None,
@@ -77,6 +79,7 @@ def learn(
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are held out, 0 for none.
         alphabet: the letters; a word with another letter is refused, and a machine has to have exactly these.
+        columns, separator: of a file of words, as `word_files.read_words` takes them.
         folder: the folder where the run is saved, and from which an interrupted run resumes.
         report: called at each evaluation with its record.
 
@@ -98,7 +101,7 @@ def learn(
         raise UnsupportedFormat(f"held_out = {held_out!r} must be a share from 0 to below 1")
     if recipe is not None and changes:
         raise UnsupportedFormat(f"give a recipe or changes ({', '.join(changes)}), not both")
-    machine, data = _machine_or_data(source, alphabet)
+    machine, data = _machine_or_data(source, alphabet, columns, separator)
     n_states = None if machine is None else minimise(machine).n_states
     recipe = recipe or recipe_for(n_states, _counts_every_word(machine, source, sampler), **changes)
     if recipe.suffixes and not _counts_every_word(machine, source, sampler):
@@ -191,8 +194,13 @@ def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
     return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
 
 
-def _machine_or_data(source: Source, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
+def _machine_or_data(
+    source: Source, alphabet: Sequence[Hashable] | None, columns: tuple[str, str] | None, separator: str | None
+) -> tuple[MooreMachine | None, Data | None]:
     """Return the machine or the words that a source names; exactly one of the two is None."""
+    is_file = isinstance(source, str | Path) and is_word_file(source)
+    if (columns or separator) and not is_file:
+        raise UnsupportedFormat("columns and a separator are for .csv and .jsonl files of words: leave them out")
     if isinstance(source, MooreMachine):
         if alphabet is not None:
             align(tuple(alphabet), source.alphabet)
@@ -200,12 +208,12 @@ def _machine_or_data(source: Source, alphabet: Sequence[Hashable] | None) -> tup
     if isinstance(source, Data):
         return None, source
     if isinstance(source, str | Path):
-        if Path(source).suffix in ENDINGS:
-            return None, read_words(source, alphabet)
+        if is_file:
+            return None, read_words(source, alphabet, columns, separator)
         if exists(source) and not str(source).lower().endswith(tuple(endings().split())):
             raise UnsupportedFormat(
-                f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in .jsonl, .csv and "
-                f".dat, automata in {endings()}"
+                f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in "
+                f"{' '.join(ENDINGS)}, automata in {endings()}"
             )
         return MooreMachine.from_source(str(source), alphabet=alphabet), None
     return None, from_pairs(source, alphabet)
