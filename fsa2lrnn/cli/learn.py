@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from fsa2lrnn.learning import Learned
     from fsa2lrnn.learning.learning_run import Record
 
-LearnMethod = Literal["train", "rpni", "merge"]
-_NOISE = 'the share of outputs that are wrong (0.1), or "unknown"; by default none, and contradictory data are refused'
+LearnMethod = Literal["train", "merge"]
+_NOISE = 'the share of outputs of DATA that are wrong (0.1), or "unknown"; by default it is estimated'
 _EVERY = 25  # evaluations between two progress lines
+_PAUSE, _PAUSE_IN_A_LOG = 10.0, 30.0  # seconds between two lines of the methods for DATA
 
 
 def learn(
@@ -34,13 +36,17 @@ def learn(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; a second call resumes it")],
     method: Annotated[
-        LearnMethod,
-        typer.Option(help="train; for DATA also rpni (no output is wrong) and merge (some are wrong)"),
-    ] = "train",
+        LearnMethod | None,
+        typer.Option(
+            help="by default train for SOURCE, and several methods in turn for DATA: the simplest machine wins"
+        ),
+    ] = None,
     label_noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
     held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA that is held out")] = 0.1,
     steps: Annotated[int | None, typer.Option(min=1, help="the largest number of updates")] = None,
-    seconds: Annotated[float | None, typer.Option("--max-seconds", min=0.1, help="time limit for every method")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=0.1, help="time limit; 120 s of processor time for DATA")
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,17 +114,22 @@ def learn_in(out: Path, source: str, as_json: bool, **options: Any) -> bool:
     from fsa2lrnn.learning.saving import MACHINE, MODEL
     from fsa2lrnn.verdicts import Proved
 
-    evaluations = 0
+    evaluations, shown_at = 0, -math.inf
 
     def show(record: Record) -> None:
-        """Print every so many evaluations one line."""
-        nonlocal evaluations
+        """Print every so many evaluations, or after so many seconds, one line."""
+        nonlocal evaluations, shown_at
+        if "stage" in record:
+            if time.monotonic() - shown_at > (_PAUSE if console.is_live() else _PAUSE_IN_A_LOG):
+                shown_at = time.monotonic()
+                console.say(str(record["stage"]))
+            return
         evaluations += 1
         if evaluations % _EVERY == 0 and not console.is_quiet():
             console.err.print(console.markup(_line(record)))
 
     learned = learn_machine(source, folder=out, report=show, **options)
-    for doubt in _doubts(learned, options.get("noise", 0.0)):
+    for doubt in _doubts(learned, options.get("noise", None if learned.noise else 0.0)):
         console.error("warning", doubt)
     if as_json:
         console.emit_json(summary(learned) | {"folder": str(out)})
@@ -168,6 +179,8 @@ def _print(learned: Learned, folder: Path) -> None:
     wrong = f"{learned.faults:,} of {learned.labels:,} outputs that it was shown are not the machine's"
     if learned.trail and learned.trail[-1].get("event") == "end of the budget":
         rows.append(("ended", "by its budget: this is the best machine so far, which more steps or seconds may better"))
+    if learned.noise is not None:
+        rows.append(("noise", f"wrong outputs: {learned.noise}"))
     console.facts("machine", [*rows, ("time", f"{learned.seconds:.1f} s"), ("errors", wrong), ("saved", str(folder))])
 
 

@@ -1,4 +1,4 @@
-"""State merging: RPNI of AALpy for correct labels, and merging by a statistical test for words with wrong ones.
+"""State merging by a statistical test, for words of which some labels may be wrong.
 
 The words form a prefix tree with label counts. As in EDSM (Lang, Pearlmutter and Price 1998) some nodes are states
 already, and each of their other children is either folded into a state or becomes a state. RPNI and EDSM fold unless
@@ -21,9 +21,6 @@ of wrong labels is unknown, several shares are tried in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -32,66 +29,9 @@ from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.heads import Heads
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat, counted
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime, counted
 from fsa2lrnn.learning.patching import patch_table
 from fsa2lrnn.learning.word_files import Data
-from fsa2lrnn.optional import require
-
-_UNKNOWN = "unknown"
-
-
-def merge(data: Data, deadline: Deadline = NEVER) -> MooreMachine:
-    """Return the machine that RPNI infers from all labelled prefixes; undefined transitions become self-loops.
-
-    Raises:
-        MissingPackage: if AALpy is not installed.
-        UnsupportedFormat: for labels that contradict each other.
-        OutOfTime: at the deadline.
-    """
-    learning: Any = require(
-        "aalpy.learning_algs.deterministic_passive.GsmRPNI", "learn", 'method="rpni"', 'method="train"'
-    )
-
-    class Rpni(learning.GsmRPNI):
-        """RPNI of AALpy with a check of the deadline before each attempted merge of a pair of states."""
-
-        def _partition_from_merge(self, red: object, blue: object) -> Any:
-            deadline.check("merging states by RPNI")
-            return super()._partition_from_merge(red, blue)
-
-    rpni = Rpni(list(dict.fromkeys(labelled_prefixes(data))), "moore", print_info=False)
-    inferred = None if rpni.root_node is None else rpni.run_rpni()
-    if inferred is None:
-        raise UnsupportedFormat(
-            'RPNI takes words that do not contradict each other: correct them, or learn with method="train" and noise'
-        )
-    return machine_of_aalpy(inferred, data)
-
-
-def labelled_prefixes(data: Data) -> list[tuple[tuple[int, ...], int]]:
-    """Return every labelled prefix with its label, with repetitions."""
-    return [
-        (tuple(tokens[:k]), labels[k])
-        for tokens, labels in zip(data.tokens.tolist(), data.labels.tolist(), strict=True)
-        for k in range(len(labels))
-        if labels[k] != UNCOUNTED
-    ]
-
-
-def machine_of_aalpy(source: Any, data: Data) -> MooreMachine:
-    """Return AALpy's Moore machine over indices of letters and outputs as a `MooreMachine` with self-loops added."""
-    number = {state: i for i, state in enumerate(source.states)}
-    delta = [
-        [number[state.transitions[a]] if a in state.transitions else None for state in source.states]
-        for a in range(len(data.alphabet))
-    ]
-    usual = data.outputs[int(data.labels[data.labels != UNCOUNTED].mode().values)]
-    outputs: list[Hashable] = [
-        usual if state.output in (None, _UNKNOWN) else data.outputs[state.output] for state in source.states
-    ]
-    start = number[source.initial_state]
-    return minimise(complete(delta, outputs, start, data.alphabet, completion="ignore"))
-
 
 LEAST_SHARE = 1e-9  # the share of wrong labels used for none: one differing label then separates two states
 _SURE = 1e-12  # chance that a state's label differs from the likeliest, below which it counts as certain
@@ -365,8 +305,12 @@ def repaired(machine: MooreMachine, data: Data, deadline: Deadline = NEVER) -> M
     extended[:, :n] = machine.delta
     words = data.tokens.numpy(), data.labels.numpy()
     f = patch_table(extended, machine.start, *words, len(data.outputs), _WORTH, deadline).next_state
-    counts = _labels_by_state(f, machine.start, data)
-    return minimise(MooreMachine(f, _usual(counts, data), machine.start, machine.alphabet))
+    return machine_of_table(f, machine.start, data)
+
+
+def machine_of_table(f: np.ndarray, start: int, data: Data) -> MooreMachine:
+    """Return the minimal machine of columns (|Σ|, b) with the most frequent label of each state as its output."""
+    return minimise(MooreMachine(f, _usual(_labels_by_state(f, start, data), data), start, data.alphabet))
 
 
 def description(machine: MooreMachine, data: Data) -> float:

@@ -21,13 +21,14 @@ from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import alone, endings, exists
+from fsa2lrnn.learning.choosing import SECONDS, ProcessorLimit, choose, estimate_noise
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement, is_restricted
 from fsa2lrnn.learning.learning_run import LearningRun, Record, WholeRun
-from fsa2lrnn.learning.merging import merge, merge_noisy, wrong_labels
+from fsa2lrnn.learning.merging import merge_noisy, wrong_labels
 from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
 from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
-from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
+from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned, NoiseEstimate
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
 from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, is_word_file, read_words
 from fsa2lrnn.nn.checkpoint import digest
@@ -39,8 +40,8 @@ from fsa2lrnn.training.trainer import Stop, use_threads
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.extraction import extract
 
-METHODS = ("train", "rpni", "merge")
-"""Learning methods: gradient descent with one-hot columns; state merging for correct labels (RPNI) or by a test."""
+METHODS = ("choice", "train", "merge")
+"""Learning methods: several in turn (`choosing`); gradient descent with one-hot columns; state merging by a test."""
 HELD_OUT = 0.1  # of a user's words
 _LARGEST = 8  # numbers that a reflection layer exchanges, at most, unless the recipe states their number
 
@@ -53,7 +54,7 @@ def learn(
     source: Source,
     recipe: Recipe | None = None,
     *,
-    method: str = "train",
+    method: str | None = None,
     sampler: str = "task",
     held_out: float = HELD_OUT,
     alphabet: Sequence[Hashable] | None = None,
@@ -74,8 +75,9 @@ def learn(
         source: a machine, or text that names one ("task:sum_mod(5)", "regex:(ab)*", a file of a machine); or data: the
             path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
         recipe: how to train; by default `recipe_for` the number of states, with `changes`.
-        method: "train"; for data also "rpni", which merges states within seconds (AALpy) and requires correct labels,
-            or "merge", which merges them by a statistical test that allows wrong ones (`merging`).
+        method: "train", the default for a machine; for data also "choice", the default, which runs several methods
+            and takes the machine of the shortest description (`choosing`), or "merge", which merges states by a
+            statistical test (`merging`).
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are held out, 0 for none.
         alphabet: the letters; a word with another letter is refused, and a machine has to have exactly these.
@@ -89,20 +91,23 @@ def learn(
         BudgetExceeded: if no head has a machine of a manageable size at the end.
         OutOfTime: if the recipe's seconds end a merger. Training that they end returns its current machine with the
             verdict on it.
-        MissingPackage: for "rpni" without AALpy.
 
     >>> found = learn("task:sum_mod(2)")
     >>> found.is_proved, found.machine.n_states, found.scope
     (True, 2, 'every word')
     """
-    if method not in METHODS:
+    if method is not None and method not in METHODS:
         raise UnsupportedFormat(f"method {method!r} is not known: choose one of {', '.join(METHODS)}")
     if not 0 <= held_out < 1:
         raise UnsupportedFormat(f"held_out = {held_out!r} must be a share from 0 to below 1")
     if recipe is not None and changes:
         raise UnsupportedFormat(f"give a recipe or changes ({', '.join(changes)}), not both")
     machine, data = _machine_or_data(source, alphabet, columns, separator)
+    method = method or ("train" if data is None else "choice")
     n_states = None if machine is None else minimise(machine).n_states
+    if method == "choice" and recipe is None:
+        # What is not stated is estimated: the share of wrong labels, within a limit.
+        changes = {"noise": None, "seconds": SECONDS} | changes
     recipe = recipe or recipe_for(n_states, _counts_every_word(machine, source, sampler), **changes)
     if recipe.suffixes and not _counts_every_word(machine, source, sampler):
         raise UnsupportedFormat(
@@ -116,13 +121,8 @@ def learn(
             )
         block = recipe.block or min(_LARGEST, n_states)
         recipe = replace(recipe, block=block, factors=recipe.factors or block - 1 or 1)
-    if data is None and method in ("rpni", "merge"):
+    if data is None and method != "train":
         raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
-    if method == "rpni" and not recipe.is_clean:
-        raise UnsupportedFormat(
-            f'method "rpni" takes every label for right, yet noise = {recipe.noise} says that some are wrong: take '
-            'method "merge" or "train", or leave noise out'
-        )
     if data is not None:
         check_noise(recipe.noise, len(data.outputs))
         if recipe.is_clean:
@@ -268,14 +268,21 @@ def _from_data(
 ) -> Learned:  # fmt: skip
     """Return the result of merging or training on a user's words, with the agreement on those held out."""
     training, out = data.split(held_out, recipe.seed)
-    begun = time.monotonic()
+    begun, noise = time.monotonic(), recipe.noise
+    estimate: NoiseEstimate | None = None
     if method != "train":
-        deadline = Deadline.of(recipe.seconds)
-        machine = merge(training, deadline) if method == "rpni" else merge_noisy(training, recipe.noise, deadline)
+        if method == "choice":
+            said = (lambda what: report({"stage": what})) if report is not None else (lambda _: None)
+            limit = ProcessorLimit(recipe.seconds or SECONDS, report=said)
+            machine = choose(training, noise, limit, partial(_trained_within, training, recipe))
+            estimate = estimate_noise(machine, data)
+            noise = estimate.share if noise is None else noise
+        else:
+            machine = merge_noisy(training, noise, Deadline.of(recipe.seconds))
         model = compile_machine(machine, normalisation="onehot")
         return Learned(
-            model, machine, _evidence(machine, out, data, recipe.noise), _DATA_SCOPE, (), None, (), 0, 0,
-            time.monotonic() - begun, wrong_labels(machine, training), training.n_labels,
+            model, machine, _evidence(machine, out, data, noise), _DATA_SCOPE, (), None, (), 0, 0,
+            time.monotonic() - begun, wrong_labels(machine, training), training.n_labels, estimate,
         )  # fmt: skip
     examples = UserWords(data.alphabet, data.outputs, training.tokens, training.labels)
     run = LearningRun(recipe, examples, None, None)
@@ -283,6 +290,12 @@ def _from_data(
     model = compile_machine(candidate.machine, normalisation="onehot")
     verdict = _evidence(candidate.machine, out, data, recipe.noise)
     return learned_of(run, candidate, candidate.machine, model, verdict, _DATA_SCOPE)
+
+
+def _trained_within(data: Data, recipe: Recipe, seconds: float) -> MooreMachine:
+    """Return the machine that training reaches in so many seconds."""
+    examples = UserWords(data.alphabet, data.outputs, data.tokens, data.labels)
+    return trained(LearningRun(replace(recipe, seconds=seconds), examples, None, None), None, None).machine
 
 
 def _evidence(machine: MooreMachine, out: Data | None, data: Data, noise: float | None) -> Agreement | None:

@@ -230,12 +230,12 @@ def test_competition_files_columns_and_separators(tmp_path):
     assert data.labels.tolist() == [[-1, -1, 0], [-1, -1, -1], [1, -1, -1]]
     with pytest.raises(UnsupportedFormat, match="line 1: the columns are day, trace, verdict, host: begin the file"):
         words("a.csv", table)
-    with pytest.raises(UnsupportedFormat, match="line 1: the columns are .*: name two of them"):
+    with pytest.raises(UnsupportedFormat, match=r"line 1: the columns are .*: name two of them"):
         words("a.csv", table, columns=("trace", "ok"))
     line = '{"day": 1, "trace": "log in|get", "ok": true}\n{"trace": "get", "ok": false}\n'
     data = words("a.jsonl", line, columns=("trace", "ok"), separator="|")
     assert (data.alphabet, data.outputs) == (("log in", "get"), (True, False))
-    with pytest.raises(UnsupportedFormat, match="line 2: .* lacks 'trace' or 'ok'"):
+    with pytest.raises(UnsupportedFormat, match=r"line 2: .* lacks 'trace' or 'ok'"):
         words("a.jsonl", line.split("\n")[0] + '\n{"trace": "get"}\n', columns=("trace", "ok"))
     with pytest.raises(UnsupportedFormat, match=r"columns and a separator are for \.csv and \.jsonl"):
         words("a.dat", "1 1\n1 1 0\n", separator=" ")
