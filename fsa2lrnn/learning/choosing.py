@@ -1,0 +1,201 @@
+"""The choice of a method for a user's words: what the data show, the methods in turn, and the simplest machine.
+
+The machine with the shortest description of the labels and itself wins. The choice ends early if it is found twice
+from independent starts and its errors depend neither on the state nor on the last letters, as wrong labels do not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.heads import Heads
+from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime
+from fsa2lrnn.learning.merging import description, merge_noisy
+from fsa2lrnn.learning.result import NoiseEstimate
+from fsa2lrnn.learning.search import search
+from fsa2lrnn.learning.word_files import Data
+
+SECONDS = 120.0
+"""The default limit of the choice, in seconds of processor time."""
+_ROUND = 16  # starts of the search, after which a machine that was found twice ends it
+_SHARE = 0.5  # of the limit for the first method, and of the rest for the second
+
+
+@dataclass(frozen=True)
+class ProcessorLimit(Deadline):
+    """A limit of processor time, so that a busy machine decides the same; `report` receives each step checked."""
+
+    begun: float = field(default_factory=time.process_time)
+    report: Callable[[str], None] = field(default=lambda _: None)
+
+    def passed(self) -> float:
+        return time.process_time() - self.begun
+
+    def check(self, what: str) -> None:
+        self.report(what)
+        super().check(what)
+
+    def part(self, share: float) -> ProcessorLimit:
+        """Return the limit after a share of the seconds that remain."""
+        return replace(self, seconds=self.passed() + share * max(self.left(), 0.0), whole=self.whole or self.seconds)
+
+
+@dataclass(frozen=True)
+class DataSurvey:
+    """What is seen of words with outputs before anything is learned.
+
+    Args:
+        shortest, longest: letters of the words with a label.
+        at_end: whether each word has one label, at its end.
+        repeated, contradicting: labels of prefixes that occur more than once, and those that are not the most frequent
+            one of their prefix.
+        by_ending: share of labels that are not the most frequent one after the same `ending` last letters.
+    """
+
+    words: int
+    shortest: int
+    longest: int
+    letters: int
+    outputs: int
+    labels: int
+    at_end: bool
+    repeated: int
+    contradicting: int
+    ending: int
+    by_ending: float
+
+    def __str__(self) -> str:
+        place = "at the ends" if self.at_end else f"{self.labels / self.words:.1f} per word"
+        same = f"{self.contradicting:,} of {self.repeated:,} labels of equal words contradict the others"
+        return (
+            f"{self.words:,} words of {self.shortest} to {self.longest} letters, {self.letters} letters, "
+            f"{self.outputs} outputs, {place}; {same if self.repeated else 'no two words are equal'}, "
+            f"{self.by_ending:.1%} of all after the same {self.ending} last letters"
+        )
+
+
+def survey(data: Data) -> DataSurvey:
+    """Return what is seen of the data.
+
+    >>> from fsa2lrnn.learning.word_files import from_pairs
+    >>> seen = survey(from_pairs([("ab", 1), ("ab", 0), ("bb", 1), ("aab", 0)]))
+    >>> seen.at_end, seen.repeated, seen.contradicting, seen.ending, seen.by_ending
+    (True, 2, 1, 1, 0.5)
+    """
+    tokens, labels, lengths = data.tokens.numpy(), data.labels.numpy(), data.lengths.numpy()
+    rows, places = np.nonzero(labels != UNCOUNTED)
+    given, k = labels[rows, places], len(data.alphabet)
+    ending = max(1, int(math.log(max(len(given) / 20, 2), max(k, 2))))
+    # Prefixes as hashes: the polynomial of their letters modulo 2^64.
+    hashes = np.zeros(labels.shape, np.uint64)
+    for t in range(tokens.shape[1]):
+        hashes[:, t + 1] = hashes[:, t] * np.uint64(0x9E3779B97F4A7C15) + tokens[:, t].astype(np.uint64) + np.uint64(1)
+    codes = np.zeros(len(rows), np.int64)
+    for back in range(1, ending + 1):
+        inside = places >= back
+        codes = codes * (k + 1) + np.where(inside, tokens[rows, np.maximum(places - back, 0)], k)
+    repeated, contradicting = _minority(hashes[rows, places], given, 2)
+    everything, differing = _minority(codes, given, 1)
+    return DataSurvey(
+        len(tokens), int(places.min()), int(places.max()), k, len(data.outputs), len(given),
+        bool(len(rows) == len(tokens) and (places == lengths[rows]).all()), repeated, contradicting, ending,
+        differing / everything,
+    )  # fmt: skip
+
+
+def _minority(groups: np.ndarray, labels: np.ndarray, least: int) -> tuple[int, int]:
+    """Return the labels in groups of at least so many, and those that are not the most frequent of their group."""
+    numbers = np.unique(groups, return_inverse=True)[1].ravel()
+    totals = np.bincount(numbers)
+    n_outputs = int(labels.max()) + 1
+    codes, counts = np.unique(numbers * n_outputs + labels, return_counts=True)
+    most = np.maximum.reduceat(counts, np.unique(codes // n_outputs, return_index=True)[1])
+    many = totals >= least
+    return int(totals[many].sum()), int((totals - most)[many].sum())
+
+
+def estimate_noise(machine: MooreMachine, data: Data) -> NoiseEstimate:
+    """Return the share of labels that differ from the machine's outputs, and how much it depends on the context.
+
+    Errors are counted by the state and the last two letters. The sum of their squared deviations from independence,
+    each divided by its variance, has the mean and half the variance of its number of terms if errors are independent.
+    """
+    labels, tokens = data.labels.numpy(), data.tokens.numpy()
+    rows, places = np.nonzero(labels != UNCOUNTED)
+    states = Heads(machine.delta[:, None, :], np.array([machine.start])).states(tokens)[rows, places, 0]
+    number = {output: j for j, output in enumerate(data.outputs)}
+    wrong = np.array([number[output] for output in machine.outputs])[states] != labels[rows, places]
+    k, share = len(data.alphabet), wrong.mean()
+    context = states.astype(np.int64)
+    for back in (1, 2):
+        context = context * (k + 1) + np.where(places >= back, tokens[rows, np.maximum(places - back, 0)], k)
+    of, counts = np.unique(context, return_inverse=True, return_counts=True)[1:]
+    many = counts * share >= 1
+    deviation = np.bincount(of.ravel(), wrong)[many] - counts[many] * share
+    terms = int(many.sum())
+    squares = (deviation**2 / (counts[many] * share * (1 - share))).sum() if terms else 0.0
+    return NoiseEstimate(int(wrong.sum()), len(wrong), float((squares - terms) / math.sqrt(2 * max(terms, 1))))
+
+
+def choose(
+    data: Data, noise: float | None, limit: ProcessorLimit, train: Callable[[float], MooreMachine]
+) -> MooreMachine:
+    """Return the machine of the shortest description that the methods find within the limit.
+
+    Args:
+        noise: the stated share of wrong labels, None if it is to be estimated.
+        train: returns a machine that is trained within so many seconds.
+
+    Raises `BudgetExceeded` if no method finds a machine.
+    """
+    seen = survey(data)
+    methods = plan(seen)
+    limit.report(f"{seen}: {', then '.join(methods)}, at most {limit.seconds:g} s of processor time")
+    best, least, times = None, math.inf, 0
+    for method in methods:
+        part = limit if method == methods[-1] else limit.part(_SHARE)
+        # Errors of a method are no errors of the others.
+        with suppress(OutOfTime, BudgetExceeded):
+            for count, machine in enumerate(_machines(method, data, noise, part, train), 1):
+                described = description(machine, data)
+                if described < least:
+                    best, least, times = machine, described, 1
+                elif machine == best:
+                    times += 1
+                is_due = method != "search" or count >= _ROUND
+                if best is not None and times > 1 and is_due and estimate_noise(best, data).is_noise:
+                    return best
+    if best is None:
+        raise BudgetExceeded(
+            f"no machine was found within {limit.seconds:g} s of processor time: give more seconds or more words"
+        )
+    return best
+
+
+def plan(seen: DataSurvey) -> list[str]:
+    """Return the methods for the data, in the order in which they run.
+
+    Merging compares words with equal ends, of which there are few unless labels are many or correct.
+    """
+    return ["search", *(["merging"] if not seen.at_end or not seen.contradicting else []), "training"]
+
+
+def _machines(
+    method: str, data: Data, noise: float | None, part: ProcessorLimit, train: Callable[[float], MooreMachine]
+) -> Iterator[MooreMachine]:
+    """Yield the machines of a method."""
+    if method == "search":
+        yield from search(data, noise == 0, part)
+    elif method == "merging":
+        yield merge_noisy(data, noise, part)
+    elif part.left() > 0:
+        yield train(part.left())
