@@ -1,7 +1,8 @@
 """The choice of a method for a user's words: what the data show, the methods in turn, and the simplest machine.
 
 The machine with the shortest description of the labels and itself wins. The choice ends early if it is found twice
-from independent starts and its errors depend neither on the state nor on the last letters, as wrong labels do not.
+from independent starts, or a method that makes no random choice describes the labels in half of their nats; if its errors depend
+neither on the state nor on the last letters, as wrong labels do not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.heads import Heads
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime
+from fsa2lrnn.learning.hypotheses import subregular
 from fsa2lrnn.learning.merging import description, merge_noisy
 from fsa2lrnn.learning.result import NoiseEstimate
 from fsa2lrnn.learning.search import search
@@ -27,6 +29,7 @@ from fsa2lrnn.learning.word_files import Data
 SECONDS = 120.0
 """The default limit of the choice, in seconds of processor time."""
 _ROUND = 16  # starts of the search, after which a machine that was found twice ends it
+_SIMPLE = 0.5  # times the nats of uniform labels: a merger or hypothesis of a shorter description ends the choice
 _SHARE = 0.5  # of the limit for the first method, and of the rest for the second
 
 
@@ -161,6 +164,7 @@ def choose(
     methods = plan(seen)
     limit.report(f"{seen}: {', then '.join(methods)}, at most {limit.seconds:g} s of processor time")
     best, least, times = None, math.inf, 0
+    n_bits = seen.labels * math.log(seen.outputs)
     for method in methods:
         part = limit if method == methods[-1] else limit.part(_SHARE)
         # Errors of a method are no errors of the others.
@@ -171,8 +175,9 @@ def choose(
                     best, least, times = machine, described, 1
                 elif machine == best:
                     times += 1
-                is_due = method != "search" or count >= _ROUND
-                if best is not None and times > 1 and is_due and estimate_noise(best, data).is_noise:
+                is_repeated = times > 1 and (method != "search" or count >= _ROUND)
+                is_simple = method != "search" and described < _SIMPLE * n_bits
+                if best is not None and (is_repeated or is_simple) and estimate_noise(best, data).is_noise:
                     return best
     if best is None:
         raise BudgetExceeded(
@@ -184,9 +189,18 @@ def choose(
 def plan(seen: DataSurvey) -> list[str]:
     """Return the methods for the data, in the order in which they run.
 
-    Merging compares words with equal ends, of which there are few unless labels are many or correct.
+    Merging takes a second for labels that contradict nothing. Hypotheses are for two correct labels at the ends of
+    words so long that hardly one is the beginning of another; a search begins with short words.
     """
-    return ["search", *(["merging"] if not seen.at_end or not seen.contradicting else []), "training"]
+    is_clean, is_dense = not seen.contradicting, not seen.at_end
+    has_short_words = seen.shortest < math.log(seen.labels) / math.log(max(seen.letters, 2))
+    has_hypotheses = is_clean and not is_dense and seen.outputs == 2 and not has_short_words
+    return [
+        *(["hypotheses"] if has_hypotheses else ["merging"] if is_clean else []),
+        "search",
+        *(["merging"] if is_dense and not is_clean else []),
+        "training",
+    ]
 
 
 def _machines(
@@ -196,6 +210,8 @@ def _machines(
     if method == "search":
         yield from search(data, noise == 0, part)
     elif method == "merging":
-        yield merge_noisy(data, noise, part)
+        yield merge_noisy(data, 0.0 if not survey(data).contradicting else noise, part)
+    elif method == "hypotheses":
+        yield from subregular(data, part)
     elif part.left() > 0:
         yield train(part.left())

@@ -267,7 +267,7 @@ def merge_noisy(data: Data, noise: float | None, deadline: Deadline = NEVER) -> 
             tried += 1
         if not described:
             raise BudgetExceeded(
-                f"more than {MAX_STATES} states are left: give more words, or say that more labels are wrong"
+                f"more than {MAX_STATES} states are left: give outputs after every letter, or leave the method out"
             )
         if noise != 0:
             described.sort()

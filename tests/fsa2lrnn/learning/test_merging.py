@@ -1,14 +1,12 @@
 """State merging with and without noise, and the attempts that use it."""
 
-import sys
-
 import numpy as np
 import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, equivalent, zoo
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.errors import BudgetExceeded, MissingPackage, OutOfTime, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 from fsa2lrnn.learning import merging
 from fsa2lrnn.learning.attempt import LearningStart
 from fsa2lrnn.learning.examples import FreshWords
@@ -16,7 +14,6 @@ from fsa2lrnn.learning.merging import (
     LEAST_SHARE,
     _predict,
     description,
-    merge,
     merge_noisy,
     merge_states,
     merge_within,
@@ -26,27 +23,6 @@ from fsa2lrnn.learning.merging import (
 )
 from fsa2lrnn.learning.recipe import Recipe
 from fsa2lrnn.learning.word_files import from_pairs
-
-
-def words(n):
-    return [()] if not n else [(*word, a) for word in words(n - 1) for a in "012"]
-
-
-def test_rpni_finds_the_machine_of_clean_words_and_refuses_contradictions():
-    target = zoo.sum_mod(3)
-    pairs = [((), 0)] + [(word, target.transduce(word)[-1]) for n in range(1, 5) for word in words(n)]
-    assert equivalent(merge(from_pairs(pairs)), target) is None
-    with pytest.raises(UnsupportedFormat, match="RPNI takes words that do not contradict each other"):
-        merge(from_pairs([("a", 0), ("a", 1)]))
-    with pytest.raises(OutOfTime, match="merging states by RPNI: the limit of 0 s has passed"):
-        merge(from_pairs([("a", 0), ("b", 1)]), Deadline(0.0))
-
-
-def test_without_aalpy_the_install_line_is_given(monkeypatch):
-    monkeypatch.setitem(sys.modules, "aalpy", None)
-    monkeypatch.setitem(sys.modules, "aalpy.learning_algs.deterministic_passive.GsmRPNI", None)
-    with pytest.raises(MissingPackage, match=r'method="rpni" needs aalpy, which is not installed: pip install'):
-        merge(from_pairs([("a", 0), ("b", 1)]))
 
 
 def pairs(machine, n, noise, seed=0):
@@ -113,7 +89,9 @@ def test_too_many_states_are_refused(monkeypatch):
     data = from_pairs(pairs(zoo.sum_mod(5), 100, 0.0))
     monkeypatch.setattr(merging, "MAX_STATES", 3)
     assert merge_within(data, 0.0, 3.0) is None
-    with pytest.raises(BudgetExceeded, match="more than 3 states are left: give more words, or say that more labels"):
+    with pytest.raises(
+        BudgetExceeded, match="more than 3 states are left: give outputs after every letter, or leave the method out"
+    ):
         merge_noisy(data, 0.0)
 
 

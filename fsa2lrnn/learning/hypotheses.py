@@ -1,0 +1,394 @@
+"""Subregular hypotheses for words with one correct label of two at the end: decision lists, counters, small machines.
+
+Letters that act alike are united. A decision list has literals as conditions, each rule right on all remaining words
+and chosen greedily by the words that it covers and the bits that describe it. A counter weighs letters modulo a number.
+
+If words are drawn uniformly by label and length, then of two acceptors that are right on all words, the one that gives
+a label to fewer words explains the words with this label better: a word of n letters takes log₂ of the share of all
+such words that get its label. The machine that describes itself and the words in the fewest bits is the result, after
+changes of single transitions that leave all words right and gain more bits than it takes to name them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, islice
+
+import numpy as np
+import torch
+
+from fsa2lrnn.automata.language import product
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.learning.literals import Factors, Family, Subsequences, ends, letter_classes, over_classes
+from fsa2lrnn.learning.search import search
+from fsa2lrnn.learning.word_files import Data
+
+_BOUNDS = (4.5, 3.0)  # of |z| for letters that act alike, the second if the first leaves words wrong
+_SMALL, _MOST = 5, 12  # letters that are not united, and classes that are tried
+_VALUES = (1.0, 12.0)  # bits that a covered word is worth
+_LONGEST, _RULES, _STATES = 6, 16, 30_000  # letters of a literal, rules of a list, states of a product
+_FEW, _FINAL, _ROUNDS, _ADDED = 2000, 4, 16, 1000  # words at first, spaces refined, times that wrong words are added
+_HOPELESS = 0.2  # share of wrong words at which a space is given up
+_INFORMATIVE = 24  # literals per family that are tried in pairs
+_SHORT = 60.0  # bits of a list of single literals that ends the search
+_WEIGHTINGS, _MODULI = 1 << 18, range(2, 8)
+_STARTS, _LARGE = 24, 8  # of the search for small machines, and states of a list beyond which it is tried
+_GAIN, _IMPROVED, _CANDIDATES = 10.0, 60, 30_000  # bits of a change, states of a machine that is changed, changes
+
+Words = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Tokens int64 (N, T), padded; lengths and labels, 0 or 1, of each word, (N,)."""
+
+
+def subregular(data: Data, deadline: Deadline) -> Iterator[MooreMachine]:
+    """Yield the best hypothesis that is right on all words, if there is one, else the best decision list.
+
+    Raises `OutOfTime` at the deadline, and `BudgetExceeded` for more than `_MOST` classes of letters.
+    """
+    tokens, lengths, k = data.tokens.numpy(), data.lengths.numpy(), len(data.alphabet)
+    labels = data.labels.numpy()[np.arange(len(tokens)), lengths]
+    words = tokens, lengths, labels
+    right, nearly = list[MooreMachine](), list[tuple[float, MooreMachine]]()
+    for bound in _BOUNDS:
+        classes = np.arange(k) if k <= _SMALL else letter_classes(*words, k, bound)
+        n = int(classes.max()) + 1
+        if n > _MOST:
+            continue
+        united = np.ascontiguousarray(classes[tokens]), lengths, labels
+        for machine in _hypotheses(data, united, n, deadline):
+            of = over_classes(machine, classes, range(k))
+            wrong = _wrong(of, words).sum()
+            right += [of] if not wrong else []
+            nearly.append((wrong, of))
+        if right or k <= _SMALL:
+            break
+    if not nearly:
+        raise BudgetExceeded(f"more than {_MOST} classes of letters: learn from more words")
+    improved = [_improved(machine, words, deadline) for machine in dict.fromkeys(right)]
+    best = min(improved, key=lambda each: _bits(each, words)) if right else min(nearly, key=lambda pair: pair[0])[1]
+    outputs = [data.outputs[int(y)] for y in best.outputs]
+    yield MooreMachine(best.delta, outputs, best.start, data.alphabet).minimise()
+
+
+def _hypotheses(data: Data, words: Words, n: int, deadline: Deadline) -> Iterator[MooreMachine]:
+    """Yield machines over the letters 0 … n − 1 with the outputs 0 and 1; lists may be wrong on some words."""
+    short = _short_list(words, n, deadline)
+    machine = None if short is None else short.machine()
+    if machine is not None:
+        yield machine
+    if (counter := _counter(*words, n)) is not None:
+        yield counter
+    elif machine is None or machine.n_states > _LARGE:
+        united = replace(data, alphabet=tuple(range(n)), tokens=torch.from_numpy(words[0]), outputs=(0, 1))
+        yield from (m for m in islice(search(united, True, deadline), _STARTS) if not _wrong(m, words).any())
+        longer = _longer_list(words, n, deadline).machine()
+        if longer is not None:
+            yield longer
+
+
+def _wrong(machine: MooreMachine, words: Words) -> np.ndarray:
+    """Return which words a machine over the letters 0 … n − 1 with the outputs 0 and 1 gets wrong."""
+    return np.array(machine.outputs)[ends(machine, *words[:2])] != words[2]
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionList:
+    """Rules (acceptor, label) over the letters 0 … n − 1: the first that accepts decides, then the default label."""
+
+    rules: tuple[tuple[MooreMachine, int], ...]
+    default: MooreMachine
+    bits: float
+
+    def wrong(self, words: Words) -> np.ndarray:
+        """Return which words get another label."""
+        labels, is_open = np.full(len(words[2]), self.default.outputs[0]), np.ones(len(words[2]), bool)
+        for rule, label in self.rules:
+            applies = is_open & np.array(rule.outputs)[ends(rule, *words[:2])]
+            labels[applies] = label
+            is_open &= ~applies
+        return labels != words[2]
+
+    def machine(self) -> MooreMachine | None:
+        """Return the minimal machine, None if it has too many states on the way."""
+        machine = self.default
+        for rule, label in reversed(self.rules):
+            if machine.n_states * rule.n_states > _STATES:
+                return None
+            machine = product(machine, rule, lambda y, holds, label=label: label if holds else y).minimise()
+        return machine
+
+
+def _learned(
+    words: Words, n: int, families: list[Family], label: int | None, worth: float, pairs: bool
+) -> DecisionList:
+    """Return the greedy list over some families, all of whose rules conclude `label`, or either one for None."""
+    labels = words[2]
+    rows, rules, bits = np.arange(len(labels)), list[tuple[MooreMachine, int]](), 0.0
+    price = float(np.log2(2 * len(labels)))  # to name a word with the wrong label
+    for _ in range(_RULES):
+        totals = np.bincount(labels[rows], minlength=2)
+        if totals.min() == 0:
+            break
+        best: tuple[float, list[tuple[Family, int, bool]], int] = (-np.inf, [], 0)
+        counted = [family.counts(rows, labels) for family in families]
+        for family, counts in zip(families, counted, strict=True):
+            for y in (0, 1) if label is None else (label,):
+                for sign in (True, False):
+                    covered, wrong = (
+                        each if sign else total - each
+                        for each, total in zip(counts[[y, 1 - y]], totals[[y, 1 - y]], strict=True)
+                    )
+                    score = np.where((wrong == 0) & (covered > 0), covered * worth - family.bits, -np.inf)
+                    if score.max() > best[0]:
+                        best = float(score.max()), [(family, int(score.argmax()), sign)], y
+        if pairs and best[0] < worth * totals.max() / 2:
+            best = max(best, _pair(families, counted, rows, labels, label, worth), key=lambda each: each[0])
+        _, parts, y = best
+        if not parts:
+            break
+        covered = np.ones(len(rows), bool)
+        for family, number, sign in parts:
+            covered &= family.holds(number, rows) == sign
+        cost = 1 + sum(float(family.bits[number]) + 1 for family, number, _ in parts)
+        if covered.sum() * price <= cost:
+            break
+        bits += cost
+        rules.append((_all_of([(family.acceptor(number), sign) for family, number, sign in parts]), y))
+        rows = rows[~covered]
+    totals = np.bincount(labels[rows], minlength=2)
+    default = MooreMachine([[0]] * n, [int(totals.argmax())], 0, range(n))
+    return DecisionList(tuple(rules), default, bits + int(totals.min()) * price)
+
+
+def _all_of(parts: list[tuple[MooreMachine, bool]]) -> MooreMachine:
+    """Return the acceptor of the words on which each acceptor answers so."""
+    machine, sign = parts[0]
+    both = MooreMachine(machine.delta, [output == sign for output in machine.outputs], machine.start, machine.alphabet)
+    for machine, sign in parts[1:]:
+        both = product(both, machine, lambda x, y, sign=sign: x and y == sign)
+    return both
+
+
+def _pair(
+    families: list[Family],
+    counted: list[np.ndarray],
+    rows: np.ndarray,
+    labels: np.ndarray,
+    label: int | None,
+    worth: float,
+):
+    """Return the score, the literals and the label of the best pair of the most informative literals per family."""
+    totals, which, columns = (
+        np.bincount(labels[rows], minlength=2),
+        list[tuple[Family, int, bool]](),
+        list[np.ndarray](),
+    )
+    for family, counts in zip(families, counted, strict=True):
+        gain = -_entropy(*counts) - _entropy(*(totals[:, None] - counts))
+        _, first = np.unique(counts[:, np.argsort(-gain, kind="stable")[: 8 * _INFORMATIVE]], axis=1, return_index=True)
+        for number in np.argsort(-gain, kind="stable")[np.sort(first)[:_INFORMATIVE]].tolist():
+            holds = family.holds(number, rows)
+            which += [(family, number, True), (family, number, False)]
+            columns += [holds, ~holds]
+    x, bits = np.stack(columns).astype(np.float32), np.array([family.bits[number] + 1 for family, number, _ in which])
+    inside = [x[:, labels[rows] == y] @ x[:, labels[rows] == y].T for y in (0, 1)]  # words that satisfy both
+    best: tuple[float, list[tuple[Family, int, bool]], int] = (-np.inf, [], 0)
+    for y in (0, 1) if label is None else (label,):
+        score = np.where((inside[1 - y] == 0) & (inside[y] > 0), inside[y] * worth - bits[:, None] - bits, -np.inf)
+        i, j = np.unravel_index(int(score.argmax()), score.shape)
+        if score[i, j] > best[0]:
+            best = float(score[i, j]), [which[i], which[j]], y
+    return best
+
+
+def _entropy(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    n = np.maximum(a + b, 1)
+    return -(a * np.log2(np.maximum(a / n, 1e-12)) + b * np.log2(np.maximum(b / n, 1e-12)))
+
+
+def _tiers(n: int) -> list[tuple[int, ...]]:
+    """Return all non-empty tiers that omit at most two of the letters 0 … n − 1."""
+    tiers = (tuple(a for a in range(n) if a not in out) for size in range(3) for out in combinations(range(n), size))
+    return [tier for tier in tiers if tier]
+
+
+Space = tuple[tuple[int, ...], bool]
+"""A tier of factors, () for none, and whether there are subsequences."""
+
+
+def _of_space(words: Words, n: int, space: Space, longest: int, pairs: bool) -> DecisionList:
+    """Return the shortest list of a space, over the ways to choose rules."""
+    tier, has_subsequences = space
+    families: list[Family] = [Factors(*words[:2], n, tier, longest)] if tier else []
+    families += [Subsequences(*words[:2], n, longest)] if has_subsequences else []
+    ways = [
+        (label, worth)
+        for worth in (_VALUES if pairs else _VALUES[:1])
+        for label in ((None, 0, 1) if pairs else (None,))
+    ]
+    return min((_learned(words, n, families, *way, pairs) for way in ways), key=lambda each: each.bits)
+
+
+def _refined(
+    words: Words, learn: Callable[[Words], DecisionList], first: DecisionList, deadline: Deadline
+) -> DecisionList:
+    """Learn again with wrong words added until no new word is wrong; `bits` then count the errors on all words."""
+    chosen, random, best = np.arange(min(_FEW, len(words[2]))), np.random.default_rng(0), None
+    price, learned = np.log2(2 * len(words[2])), first
+    for _ in range(_ROUNDS):
+        wrong = np.flatnonzero(learned.wrong(words))
+        missed = np.setdiff1d(wrong, chosen)
+        learned = replace(learned, bits=learned.bits + len(missed) * price)
+        if best is None or learned.bits < best.bits:
+            best = learned
+        if not len(missed) or len(wrong) > _HOPELESS * len(words[2]) or deadline.left() < 0:
+            break
+        chosen = np.concatenate([chosen, random.permutation(missed)[:_ADDED]])
+        learned = learn(tuple(part[chosen] for part in words))
+    assert best is not None
+    return best
+
+
+def _short_list(words: Words, n: int, deadline: Deadline) -> DecisionList | None:
+    """Return a short list of single literals of one kind that is right on all words; None if there is none."""
+    few = tuple(part[:_FEW] for part in words)
+    best: tuple[DecisionList, Space] | None = None
+    for space in [*((tier, False) for tier in _tiers(n)), ((), True)]:
+        deadline.check(f"comparing decision lists over {n} classes of letters")
+        learned = _of_space(few, n, space, _LONGEST, pairs=False)
+        if best is None or learned.bits < best[0].bits:
+            best = learned, space
+    assert best is not None
+    if best[0].bits > _SHORT:
+        return None
+    learn = partial(_of_space, n=n, space=best[1], longest=_LONGEST, pairs=False)
+    learned = _refined(words, learn, best[0], deadline)
+    return None if learned.bits > _SHORT or learned.wrong(words).any() else learned
+
+
+def _longer_list(words: Words, n: int, deadline: Deadline) -> DecisionList:
+    """Return the shortest list with rules of one literal or two."""
+    few = tuple(part[:_FEW] for part in words)
+    every = tuple(range(n))
+    kinds = [((tier, False), _LONGEST) for tier in _tiers(n)[: 2 * _FINAL]] + [
+        (((), True), _LONGEST),
+        ((every, True), 2),
+        ((every, True), 4),
+    ]
+    lists = list[tuple[DecisionList, Space, int]]()
+    for space, longest in kinds:
+        deadline.check(f"comparing longer decision lists over {n} classes of letters")
+        lists.append((_of_space(few, n, space, longest, pairs=True), space, longest))
+    refined = list[DecisionList]()
+    for first, space, longest in sorted(lists, key=lambda each: each[0].bits)[:_FINAL]:
+        # More words lengthen a list: one that is already longer than a complete one is left out.
+        if not refined or first.bits < min(each.bits for each in refined):
+            learn = partial(_of_space, n=n, space=space, longest=longest, pairs=True)
+            refined.append(_refined(words, learn, first, deadline))
+    return min(refined, key=lambda each: each.bits)
+
+
+def _counter(tokens: np.ndarray, lengths: np.ndarray, labels: np.ndarray, n: int) -> MooreMachine | None:
+    """Return the acceptor that weighs letters modulo the least number and is right on all words; None if none is.
+
+    All weights are tried on some words as long as their number is small, else the weights 0 and 1.
+    """
+    in_word = np.arange(tokens.shape[1]) < lengths[:, None]
+    counts = np.stack([((tokens == a) & in_word).sum(1) for a in range(n)], 1)
+    few = counts[:96].T
+    for p in _MODULI:
+        values = p if p**n <= _WEIGHTINGS else 2
+        for begin in range(0, values**n, 4096):
+            weights = np.arange(begin, min(begin + 4096, values**n))[:, None] // values ** np.arange(n) % values
+            residues = weights @ few % p
+            of = [[(residues[:, labels[:96] == y] == r).any(1) for y in (0, 1)] for r in range(p)]
+            for w in weights[~np.any([zero & one for zero, one in of], 0)]:
+                both = np.stack([np.bincount(counts[labels == y] @ w % p, minlength=p) for y in (0, 1)])
+                if not (both.min(0) > 0).any():
+                    delta = (np.arange(p) + w[:, None]) % p
+                    return MooreMachine(delta, (both[1] > both[0]).astype(int).tolist(), 0, range(n)).minimise()
+    return None
+
+
+def _bits(machine: MooreMachine, words: Words) -> float:
+    """Return the bits of a machine's outputs and pairs of a state and a next state, and those of the words."""
+    n, pairs = machine.n_states, sum(len(set(row)) for row in machine.delta.T.tolist())
+    table, at, bits = (
+        _steps(machine.delta),
+        np.eye(1, machine.n_states, machine.start)[0],
+        n + 2 * pairs * np.log2(max(n, 1)),
+    )
+    sizes, outputs = _sizes(words), np.array(machine.outputs)
+    for length in range(max(length for length, _ in sizes) + 1):
+        for label in (0, 1):
+            bits += sizes.get((length, label), 0) * np.log2(max(at[outputs == label].sum(), 1e-300))
+        at = at @ table
+    return float(bits)
+
+
+def _steps(delta: np.ndarray) -> np.ndarray:
+    """Return the probabilities of the next states under letters drawn uniformly, (n, n)."""
+    k, n = delta.shape
+    step = np.zeros((n, n))
+    np.add.at(step, (np.tile(np.arange(n), k), delta.ravel()), 1 / k)
+    return step
+
+
+def _sizes(words: Words) -> dict[tuple[int, int], int]:
+    return dict(Counter(zip(words[1].tolist(), words[2].tolist(), strict=True)))
+
+
+def _improved(machine: MooreMachine, words: Words, deadline: Deadline) -> MooreMachine:
+    """Return the machine after changes of single transitions that make the words more likely and leave all right."""
+    sizes = _sizes(words)
+    k = len(machine.delta)
+    while machine.n_states <= _IMPROVED and deadline.left() > 0:
+        delta, n = machine.delta, machine.n_states
+        alike = np.unique(delta, axis=0, return_inverse=True)[1].ravel()
+        groups = [np.flatnonzero(alike == c) for c in range(alike.max() + 1)]
+        if k * n * n <= _CANDIDATES:
+            groups += [np.array([a]) for a in range(k) if (alike == alike[a]).sum() > 1]
+        of, state, to = (x.ravel() for x in np.meshgrid(range(len(groups)), range(n), range(n), indexing="ij"))
+        differs = np.array([delta[group[0]] for group in groups])[of, state] != to
+        of, state, to = of[differs], state[differs], to[differs]
+        share = np.array([len(group) / k for group in groups])[of]
+        before = np.array([delta[group[0]] for group in groups])[of, state]
+        gains = _gains(machine, sizes, share, state, before, to)
+        for i in np.argsort(-gains, kind="stable"):
+            if gains[i] <= _GAIN + np.log2(len(gains)):
+                return machine
+            changed = delta.copy()
+            changed[groups[of[i]], state[i]] = to[i]
+            new = MooreMachine(changed, machine.outputs, machine.start, machine.alphabet)
+            few = tuple(part[:_FEW] for part in words)
+            if not _wrong(new, few).any() and not _wrong(new, words).any():
+                machine = new.minimise()
+                break
+        else:
+            return machine
+    return machine
+
+
+def _gains(
+    machine: MooreMachine, sizes: dict[tuple[int, int], int], share: np.ndarray, state: np.ndarray, before: np.ndarray,
+    to: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Return by how many bits the words get more likely if a share of the letters leads from a state elsewhere."""
+    step, outputs, every = _steps(machine.delta), np.array(machine.outputs), np.arange(len(state))
+    at = np.eye(1, machine.n_states, machine.start)[0]  # probabilities of the states
+    reached, gains = np.tile(at, (len(state), 1)), np.zeros(len(state))
+    for length in range(1, max(length for length, _ in sizes) + 1):
+        moved = reached[every, state] * share
+        reached = reached @ step
+        reached[every, before] -= moved
+        reached[every, to] += moved
+        at = at @ step
+        for label in (0, 1):
+            if size := sizes.get((length, label)):
+                of = outputs == label
+                gains += size * np.log2(max(at[of].sum(), 1e-300) / np.maximum(reached[:, of].sum(1), 1e-300))
+    return gains
