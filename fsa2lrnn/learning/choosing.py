@@ -1,24 +1,23 @@
 """The choice of a method for a user's words: what the data show, the methods in turn, and the simplest machine.
 
 The machine with the shortest description of the labels and itself wins. The choice ends early if it is found twice
-from independent starts, or a method that makes no random choice describes the labels in half of their nats; if its errors depend
-neither on the state nor on the last letters, as wrong labels do not.
+from independent starts, or if a method without random choices describes the labels in half of their nats; and if its
+errors depend neither on the state nor on the last letters, as wrong labels do not.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.heads import Heads
-from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.deadline import ProcessorLimit
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 from fsa2lrnn.learning.hypotheses import subregular
 from fsa2lrnn.learning.merging import description, merge_noisy
@@ -31,25 +30,6 @@ SECONDS = 120.0
 _ROUND = 16  # starts of the search, after which a machine that was found twice ends it
 _SIMPLE = 0.5  # times the nats of uniform labels: a merger or hypothesis of a shorter description ends the choice
 _SHARE = 0.5  # of the limit for the first method, and of the rest for the second
-
-
-@dataclass(frozen=True)
-class ProcessorLimit(Deadline):
-    """A limit of processor time, so that a busy machine decides the same; `report` receives each step checked."""
-
-    begun: float = field(default_factory=time.process_time)
-    report: Callable[[str], None] = field(default=lambda _: None)
-
-    def passed(self) -> float:
-        return time.process_time() - self.begun
-
-    def check(self, what: str) -> None:
-        self.report(what)
-        super().check(what)
-
-    def part(self, share: float) -> ProcessorLimit:
-        """Return the limit after a share of the seconds that remain."""
-        return replace(self, seconds=self.passed() + share * max(self.left(), 0.0), whole=self.whole or self.seconds)
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, islice
+from itertools import combinations
 
 import numpy as np
 import torch
 
 from fsa2lrnn.automata.language import product
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.deadline import ProcessorLimit
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 from fsa2lrnn.learning.literals import Factors, Family, Subsequences, ends, letter_classes, over_classes
 from fsa2lrnn.learning.search import search
 from fsa2lrnn.learning.word_files import Data
@@ -37,14 +38,14 @@ _HOPELESS = 0.2  # share of wrong words at which a space is given up
 _INFORMATIVE = 24  # literals per family that are tried in pairs
 _SHORT = 60.0  # bits of a list of single literals that ends the search
 _WEIGHTINGS, _MODULI = 1 << 18, range(2, 8)
-_STARTS, _LARGE = 24, 8  # of the search for small machines, and states of a list beyond which it is tried
+_SEARCH, _LARGE = 0.15, 8  # of the time for small machines, and states of a list beyond which they are searched for
 _GAIN, _IMPROVED, _CANDIDATES = 10.0, 60, 30_000  # bits of a change, states of a machine that is changed, changes
 
 Words = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Tokens int64 (N, T), padded; lengths and labels, 0 or 1, of each word, (N,)."""
 
 
-def subregular(data: Data, deadline: Deadline) -> Iterator[MooreMachine]:
+def subregular(data: Data, limit: ProcessorLimit) -> Iterator[MooreMachine]:
     """Yield the best hypothesis that is right on all words, if there is one, else the best decision list.
 
     Raises `OutOfTime` at the deadline, and `BudgetExceeded` for more than `_MOST` classes of letters.
@@ -59,7 +60,7 @@ def subregular(data: Data, deadline: Deadline) -> Iterator[MooreMachine]:
         if n > _MOST:
             continue
         united = np.ascontiguousarray(classes[tokens]), lengths, labels
-        for machine in _hypotheses(data, united, n, deadline):
+        for machine in _hypotheses(data, united, n, limit):
             of = over_classes(machine, classes, range(k))
             wrong = _wrong(of, words).sum()
             right += [of] if not wrong else []
@@ -68,15 +69,15 @@ def subregular(data: Data, deadline: Deadline) -> Iterator[MooreMachine]:
             break
     if not nearly:
         raise BudgetExceeded(f"more than {_MOST} classes of letters: learn from more words")
-    improved = [_improved(machine, words, deadline) for machine in dict.fromkeys(right)]
+    improved = [_improved(machine, words, limit) for machine in dict.fromkeys(right)]
     best = min(improved, key=lambda each: _bits(each, words)) if right else min(nearly, key=lambda pair: pair[0])[1]
     outputs = [data.outputs[int(y)] for y in best.outputs]
     yield MooreMachine(best.delta, outputs, best.start, data.alphabet).minimise()
 
 
-def _hypotheses(data: Data, words: Words, n: int, deadline: Deadline) -> Iterator[MooreMachine]:
+def _hypotheses(data: Data, words: Words, n: int, limit: ProcessorLimit) -> Iterator[MooreMachine]:
     """Yield machines over the letters 0 … n − 1 with the outputs 0 and 1; lists may be wrong on some words."""
-    short = _short_list(words, n, deadline)
+    short = _short_list(words, n, limit)
     machine = None if short is None else short.machine()
     if machine is not None:
         yield machine
@@ -84,8 +85,12 @@ def _hypotheses(data: Data, words: Words, n: int, deadline: Deadline) -> Iterato
         yield counter
     elif machine is None or machine.n_states > _LARGE:
         united = replace(data, alphabet=tuple(range(n)), tokens=torch.from_numpy(words[0]), outputs=(0, 1))
-        yield from (m for m in islice(search(united, True, deadline), _STARTS) if not _wrong(m, words).any())
-        longer = _longer_list(words, n, deadline).machine()
+        with suppress(OutOfTime):
+            for found in search(united, False, limit.part(_SEARCH)):
+                if not _wrong(found, words).any():
+                    yield found
+                    break
+        longer = _longer_list(words, n, limit).machine()
         if longer is not None:
             yield longer
 
@@ -234,7 +239,7 @@ def _of_space(words: Words, n: int, space: Space, longest: int, pairs: bool) -> 
 
 
 def _refined(
-    words: Words, learn: Callable[[Words], DecisionList], first: DecisionList, deadline: Deadline
+    words: Words, learn: Callable[[Words], DecisionList], first: DecisionList, limit: ProcessorLimit
 ) -> DecisionList:
     """Learn again with wrong words added until no new word is wrong; `bits` then count the errors on all words."""
     chosen, random, best = np.arange(min(_FEW, len(words[2]))), np.random.default_rng(0), None
@@ -245,7 +250,7 @@ def _refined(
         learned = replace(learned, bits=learned.bits + len(missed) * price)
         if best is None or learned.bits < best.bits:
             best = learned
-        if not len(missed) or len(wrong) > _HOPELESS * len(words[2]) or deadline.left() < 0:
+        if not len(missed) or len(wrong) > _HOPELESS * len(words[2]) or limit.left() < 0:
             break
         chosen = np.concatenate([chosen, random.permutation(missed)[:_ADDED]])
         learned = learn(tuple(part[chosen] for part in words))
@@ -253,12 +258,12 @@ def _refined(
     return best
 
 
-def _short_list(words: Words, n: int, deadline: Deadline) -> DecisionList | None:
+def _short_list(words: Words, n: int, limit: ProcessorLimit) -> DecisionList | None:
     """Return a short list of single literals of one kind that is right on all words; None if there is none."""
     few = tuple(part[:_FEW] for part in words)
     best: tuple[DecisionList, Space] | None = None
     for space in [*((tier, False) for tier in _tiers(n)), ((), True)]:
-        deadline.check(f"comparing decision lists over {n} classes of letters")
+        limit.check(f"comparing decision lists over {n} classes of letters")
         learned = _of_space(few, n, space, _LONGEST, pairs=False)
         if best is None or learned.bits < best[0].bits:
             best = learned, space
@@ -266,11 +271,11 @@ def _short_list(words: Words, n: int, deadline: Deadline) -> DecisionList | None
     if best[0].bits > _SHORT:
         return None
     learn = partial(_of_space, n=n, space=best[1], longest=_LONGEST, pairs=False)
-    learned = _refined(words, learn, best[0], deadline)
+    learned = _refined(words, learn, best[0], limit)
     return None if learned.bits > _SHORT or learned.wrong(words).any() else learned
 
 
-def _longer_list(words: Words, n: int, deadline: Deadline) -> DecisionList:
+def _longer_list(words: Words, n: int, limit: ProcessorLimit) -> DecisionList:
     """Return the shortest list with rules of one literal or two."""
     few = tuple(part[:_FEW] for part in words)
     every = tuple(range(n))
@@ -281,14 +286,14 @@ def _longer_list(words: Words, n: int, deadline: Deadline) -> DecisionList:
     ]
     lists = list[tuple[DecisionList, Space, int]]()
     for space, longest in kinds:
-        deadline.check(f"comparing longer decision lists over {n} classes of letters")
+        limit.check(f"comparing longer decision lists over {n} classes of letters")
         lists.append((_of_space(few, n, space, longest, pairs=True), space, longest))
     refined = list[DecisionList]()
     for first, space, longest in sorted(lists, key=lambda each: each[0].bits)[:_FINAL]:
         # More words lengthen a list: one that is already longer than a complete one is left out.
         if not refined or first.bits < min(each.bits for each in refined):
             learn = partial(_of_space, n=n, space=space, longest=longest, pairs=True)
-            refined.append(_refined(words, learn, first, deadline))
+            refined.append(_refined(words, learn, first, limit))
     return min(refined, key=lambda each: each.bits)
 
 
@@ -342,11 +347,11 @@ def _sizes(words: Words) -> dict[tuple[int, int], int]:
     return dict(Counter(zip(words[1].tolist(), words[2].tolist(), strict=True)))
 
 
-def _improved(machine: MooreMachine, words: Words, deadline: Deadline) -> MooreMachine:
+def _improved(machine: MooreMachine, words: Words, limit: ProcessorLimit) -> MooreMachine:
     """Return the machine after changes of single transitions that make the words more likely and leave all right."""
     sizes = _sizes(words)
     k = len(machine.delta)
-    while machine.n_states <= _IMPROVED and deadline.left() > 0:
+    while machine.n_states <= _IMPROVED and limit.left() > 0:
         delta, n = machine.delta, machine.n_states
         alike = np.unique(delta, axis=0, return_inverse=True)[1].ravel()
         groups = [np.flatnonzero(alike == c) for c in range(alike.max() + 1)]

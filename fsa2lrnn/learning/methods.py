@@ -18,10 +18,10 @@ from fsa2lrnn.automata.language import minimise, output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.heads import heads_of
 from fsa2lrnn.compile.lower import compile_machine
-from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.deadline import Deadline, ProcessorLimit
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import alone, endings, exists
-from fsa2lrnn.learning.choosing import SECONDS, ProcessorLimit, choose, estimate_noise
+from fsa2lrnn.learning.choosing import SECONDS, choose, estimate_noise
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement, is_restricted
 from fsa2lrnn.learning.learning_run import LearningRun, Record, WholeRun

@@ -83,8 +83,8 @@ def patch_table(
             faults.append(_faults(run.counts))
             if completely and changes >= _RECENT and _is_vain(faults):
                 return PatchedTable(run.next_state, changes, merged, before, faults[-1])
-        fewer = merged
-        while (smaller := _merged(run, words, deadline, price)) is not None:
+        fewer, needed = merged, set[int]()
+        while (smaller := _merged(run, words, deadline, price, needed)) is not None:
             run = words.run(smaller)
             merged += 1
         # A state that a change is worth may be worth less than its price: a second round could go on for ever.
@@ -127,14 +127,16 @@ class _Words(NamedTuple):
         return _recounts(tables, bounds, which, run.states, self.tokens, self.labels, run.counts)
 
 
-def _merged(run: _Run, words: _Words, deadline: Deadline, price: float) -> np.ndarray | None:
+def _merged(run: _Run, words: _Words, deadline: Deadline, price: float, needed: set[int]) -> np.ndarray | None:
     """Return columns with the rarest dispensable state merged into another; None if there is none."""
     f, _, counts = run
     measure, most = (_cost, _cost(counts) + price) if price else (_faults, _faults(counts))
     visits = counts.sum(1)
     order = [q for q in np.argsort(visits, kind="stable").tolist() if visits[q]]
     for rare in order:
-        deadline.check("changing columns")
+        deadline.check(f"merging {len(order)} states")
+        if rare in needed:
+            continue
         label = counts[rare].argmax()
         # Only states of the same usual label, the most visited first; the start keeps its state.
         others = [q for q in order[::-1] if q != rare and counts[q].argmax() == label] if rare != words.start else []
@@ -142,6 +144,8 @@ def _merged(run: _Run, words: _Words, deadline: Deadline, price: float) -> np.nd
         measured = [measure(after) for after in words.recounts(run, tables)]
         if measured and min(measured) <= most:
             return tables[int(np.argmin(measured))]
+        if price:  # a state that is not worth a merge once is rarely worth one later
+            needed.add(rare)
     return None
 
 
