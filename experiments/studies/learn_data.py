@@ -1,10 +1,9 @@
 """`learn DATA` without options on words of known machines: `python -m experiments.studies.learn_data`.
 
-Ten cases of words with labels at the ends or after every letter, 2 to 20 outputs, noise of 0 to 10 %; with `--stamina
-FOLDER` the StaMinA problems there, by held-out words; with `--mlregtest FOLDER` languages of MLRegTest from words with
-one label at the end. Machines and words are drawn by seeds, and a machine of a case until its words use every
-transition `_USED` times: without that no method could tell the machine. It is exact if `equivalent` finds no word on
-which it differs; a language of MLRegTest on all words of 20 letters and more, as its data say nothing of shorter ones.
+Ten cases of words with labels at the ends or after every letter; the StaMinA problems in a folder, by held-out words;
+and languages of MLRegTest from words with one label at the end. Machines and words of a case are drawn by a seed, until
+the words use every transition `_USED` times: else they would not determine it. A result is exact if `equivalent` finds
+no word on which it differs; for MLRegTest on words of 20 letters and more, as its data say nothing of shorter ones.
 """
 
 from __future__ import annotations
@@ -26,22 +25,20 @@ from experiments.studies.mlregtest.names import parse_name
 from fsa2lrnn import MooreMachine, equivalent
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
 from fsa2lrnn.errors import Fsa2LrnnError
-from fsa2lrnn.learning import Learned, learn
+from fsa2lrnn.learning import Agreement, learn
 
 NAME = "learn_data"
 _USED, _LONGEST = 100, 20  # uses of each transition at least, and letters of a word at most
 
 
 class Case(NamedTuple):
-    """A machine and its words; in a `quiet` one three of five transitions lead to the state itself, as in logs."""
-
     states: int
     letters: int
     outputs: int
     words: int
     noise: float
     everywhere: bool
-    quiet: bool
+    quiet: bool  # three of five transitions lead to the state itself, as in logs
 
 
 CASES = (
@@ -70,7 +67,7 @@ def main(
     plan += [(f"StaMinA {path.name}", 0, path) for path in sorted(stamina.iterdir())] if stamina else []
     if mlregtest is not None:
         drawn = random.Random(31).sample(names(mlregtest, seed=31)[:117], 117)
-        plan += [(name, int(size), mlregtest) for size in sizes.split(",") for name in drawn]
+        plan += [(name, int(size), mlregtest) for name in drawn for size in sizes.split(",")]
 
     def write(rows: list[Any]) -> None:
         results_io.write(NAME, {"runs": rows}, f"python -m experiments.studies.{NAME} --stamina … --mlregtest …")
@@ -82,37 +79,31 @@ def run_one(name: str, words: int, of: Any) -> dict[str, Any]:
     """Return the row of one run through `learn` without options."""
     row: dict[str, Any] = {"name": name, "words": words}
     if isinstance(of, Case):
-        machine, rows = drawn(of, int(name.split()[1]))
+        target, lines = drawn(of, int(name.split()[1]))
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "words.csv")
-            path.write_text(f"word,output{'s' * of.everywhere}\n" + "\n".join(rows))
-            row |= of._asdict() | measured(path)
-        learned, row["learned"] = row.pop("learned"), row.pop("text")
-        return row | {"exact": learned is not None and equivalent(learned, machine) is None}
+            path.write_text(f"word,output{'s' * of.everywhere}\n" + "\n".join(lines))
+            learned, found = measured(path)
+        return row | of._asdict() | found | {"exact": equivalent(learned, target) is None}
     if name.startswith("StaMinA"):
-        row |= measured(of)
-        return {key: value for key, value in row.items() if key != "learned"}
+        return row | measured(of)[1]
     target = from_mlregtest(name, of)
     row |= {"class": parse_name(name).kind, "letters": len(target.alphabet), "states": target.n_states}
     try:
-        row |= measured(list(balanced(target, words)), held_out=0)
+        learned, found = measured(list(balanced(target, words)), held_out=0)
     except Fsa2LrnnError as error:
         return row | {"exact": False, "error": str(error)}
-    learned = row.pop("learned")
-    return row | {"exact": learned is not None and agrees_from(learned, target, 20)}
+    return row | found | {"exact": agrees_from(learned, target, 20)}
 
 
-def measured(source: Any, **options: Any) -> dict[str, Any]:
-    """Return what `learn` finds and its processor time."""
+def measured(source: Any, **options: Any) -> tuple[MooreMachine, dict[str, Any]]:
+    """Return the machine that `learn` finds, and its states, processor time, noise and right held-out words."""
     begun = time.process_time()
-    found: Learned = learn(source, **options)
-    seconds, noise = round(time.process_time() - begun, 2), found.noise
+    found = learn(source, **options)
+    spent, noise, out = round(time.process_time() - begun, 2), found.noise, found.verdict
     assert noise is not None
-    held_out = found.verdict and found.verdict.to_json()
-    return {
-        "learned": found.machine, "text": found.machine.n_states, "seconds": seconds, "noise": noise.share,
-        "interval": noise.interval, "held_out": held_out and [held_out["right"], held_out["words"]],
-    }  # fmt: skip
+    of = {"learned": found.machine.n_states, "seconds": spent, "noise_found": noise.share, "interval": noise.interval}
+    return found.machine, of | ({"right": out.right, "held_out": out.words} if isinstance(out, Agreement) else {})
 
 
 def drawn(case: Case, seed: int) -> tuple[MooreMachine, list[str]]:
@@ -159,13 +150,11 @@ def balanced(machine: MooreMachine, size: int, seed: int = 0) -> Iterator[tuple[
 def agrees_from(learned: MooreMachine, target: MooreMachine, length: int) -> bool:
     """Return whether both machines have one output on all words of at least `length` letters."""
     order = [learned.alphabet.index(letter) for letter in target.alphabet]
-    pairs, seen = {(learned.start, target.start)}, set[tuple[int, int]]()
-    for step in range(10**9):
-        if step >= length and (pairs <= seen or any(learned.outputs[p] != target.outputs[q] for p, q in pairs - seen)):
-            return pairs <= seen
-        seen |= pairs if step >= length else set()
+    pairs = {(learned.start, target.start)}
+    for _ in range(length):
         pairs = {(int(learned.delta[a, p]), int(target.delta[b, q])) for p, q in pairs for b, a in enumerate(order)}
-    return False
+    begun = lambda machine, q: MooreMachine(machine.delta, machine.outputs, q, machine.alphabet)  # noqa: E731
+    return all(equivalent(begun(learned, p), begun(target, q)) is None for p, q in pairs)
 
 
 if __name__ == "__main__":

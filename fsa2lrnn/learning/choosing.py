@@ -18,9 +18,9 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.heads import Heads
 from fsa2lrnn.deadline import ProcessorLimit
-from fsa2lrnn.errors import BudgetExceeded, OutOfTime
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime, counted
 from fsa2lrnn.learning.hypotheses import subregular
-from fsa2lrnn.learning.merging import description, merge_noisy
+from fsa2lrnn.learning.merging import description, merge_noisy, wrong_labels
 from fsa2lrnn.learning.result import NoiseEstimate
 from fsa2lrnn.learning.search import search
 from fsa2lrnn.learning.word_files import Data
@@ -62,7 +62,7 @@ class DataSurvey:
         return (
             f"{self.words:,} words of {self.shortest} to {self.longest} letters, {self.letters} letters, "
             f"{self.outputs} outputs, {place}; {same if self.repeated else 'no two words are equal'}, "
-            f"{self.by_ending:.1%} of all after the same {self.ending} last letters"
+            f"{self.by_ending:.1%} of all after the same last {counted(self.ending, 'letter')}"
         )
 
 
@@ -143,20 +143,21 @@ def choose(
     seen = survey(data)
     methods = plan(seen)
     limit.report(f"{seen}: {', then '.join(methods)}, at most {limit.seconds:g} s of processor time")
-    best, least, times = None, math.inf, 0
+    best, least, times = None, (seen.labels, math.inf), 0
     n_bits = seen.labels * math.log(seen.outputs)
     for method in methods:
         part = limit if method == methods[-1] else limit.part(_SHARE)
         # Errors of a method are no errors of the others.
         with suppress(OutOfTime, BudgetExceeded):
             for count, machine in enumerate(_machines(method, data, noise, part, train), 1):
-                described = description(machine, data)
+                # If all labels are right, a machine that is wrong on fewer of them is better.
+                described = wrong_labels(machine, data) if noise == 0 else 0, description(machine, data)
                 if described < least:
                     best, least, times = machine, described, 1
                 elif machine == best:
                     times += 1
                 is_repeated = times > 1 and (method != "search" or count >= _ROUND)
-                is_simple = method != "search" and described < _SIMPLE * n_bits
+                is_simple = method != "search" and described[1] < _SIMPLE * n_bits
                 if best is not None and (is_repeated or is_simple) and estimate_noise(best, data).is_noise:
                     return best
     if best is None:
