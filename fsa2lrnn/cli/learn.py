@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.learning import Learned
     from fsa2lrnn.learning.learning_run import Record
 
-LearnMethod = Literal["train", "merge"]
+LearnMethod = Literal["train"]
 _NOISE = 'the share of outputs of DATA that are wrong (0.1), or "unknown"; by default it is estimated'
 _EVERY = 25  # evaluations between two progress lines
 _PAUSE, _PAUSE_IN_A_LOG = 10.0, 30.0  # seconds between two lines of the methods for DATA
@@ -152,7 +152,7 @@ def _doubts(learned: Learned, noise: float | None) -> Iterator[str]:
     if noise is not None and learned.faults > (wrong := noise * labels) + 4 * math.sqrt(wrong + 1):
         yield (
             f"{learned.faults:,} of {labels:,} outputs are not the machine's, and label noise {noise:g} explains "
-            f"{wrong:,.0f}: give more --steps, or the noise that the labels have by --label-noise"
+            f"{wrong:,.0f}: give more time, or the noise that the labels have by --label-noise"
         )
     n, of_output = machine.n_states, math.log2(len(set(machine.outputs)) or 1)
     if (bits := n * (len(machine.alphabet) * math.log2(n) + of_output)) > labels * of_output:

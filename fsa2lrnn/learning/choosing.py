@@ -20,7 +20,7 @@ from fsa2lrnn.compile.heads import Heads
 from fsa2lrnn.deadline import ProcessorLimit
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, counted
 from fsa2lrnn.learning.hypotheses import subregular
-from fsa2lrnn.learning.merging import description, merge_noisy, wrong_labels
+from fsa2lrnn.learning.merging import description, merge, wrong_labels
 from fsa2lrnn.learning.result import NoiseEstimate
 from fsa2lrnn.learning.search import search
 from fsa2lrnn.learning.word_files import Data
@@ -170,18 +170,13 @@ def choose(
 def plan(seen: DataSurvey) -> list[str]:
     """Return the methods for the data, in the order in which they run.
 
-    Merging takes a second for labels that contradict nothing. Hypotheses are for two correct labels at the ends of
-    words so long that hardly one is the beginning of another; a search begins with short words.
+    Merging takes labels that contradict nothing. Hypotheses are for two correct labels at the ends of words so long
+    that hardly one is the beginning of another, with which a search begins.
     """
-    is_clean, is_dense = not seen.contradicting, not seen.at_end
+    is_clean = not seen.contradicting
     has_short_words = seen.shortest < math.log(seen.labels) / math.log(max(seen.letters, 2))
-    has_hypotheses = is_clean and not is_dense and seen.outputs == 2 and not has_short_words
-    return [
-        *(["hypotheses"] if has_hypotheses else ["merging"] if is_clean else []),
-        "search",
-        *(["merging"] if is_dense and not is_clean else []),
-        "training",
-    ]
+    has_hypotheses = is_clean and seen.at_end and seen.outputs == 2 and not has_short_words
+    return [*(["hypotheses"] if has_hypotheses else ["merging"] if is_clean else []), "search", "training"]
 
 
 def _machines(
@@ -191,7 +186,7 @@ def _machines(
     if method == "search":
         yield from search(data, noise == 0, part)
     elif method == "merging":
-        yield merge_noisy(data, 0.0 if not survey(data).contradicting else noise, part)
+        yield merge(data, part)
     elif method == "hypotheses":
         yield from subregular(data, part)
     elif part.left() > 0:

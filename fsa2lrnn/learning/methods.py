@@ -18,17 +18,17 @@ from fsa2lrnn.automata.language import minimise, output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.heads import heads_of
 from fsa2lrnn.compile.lower import compile_machine
-from fsa2lrnn.deadline import Deadline, ProcessorLimit
+from fsa2lrnn.deadline import ProcessorLimit
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import alone, endings, exists
 from fsa2lrnn.learning.choosing import SECONDS, choose, estimate_noise
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement, is_restricted
 from fsa2lrnn.learning.learning_run import LearningRun, Record, WholeRun
-from fsa2lrnn.learning.merging import merge_noisy, wrong_labels
+from fsa2lrnn.learning.merging import wrong_labels
 from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
 from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
-from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned, NoiseEstimate
+from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
 from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, is_word_file, read_words
 from fsa2lrnn.nn.checkpoint import digest
@@ -40,8 +40,8 @@ from fsa2lrnn.training.trainer import Stop, use_threads
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.extraction import extract
 
-METHODS = ("choice", "train", "merge")
-"""Learning methods: several in turn (`choosing`); gradient descent with one-hot columns; state merging by a test."""
+METHODS = ("choice", "train")
+"""Learning methods: several in turn, for data (`choosing`); gradient descent with one-hot columns."""
 HELD_OUT = 0.1  # of a user's words
 _LARGEST = 8  # numbers that a reflection layer exchanges, at most, unless the recipe states their number
 
@@ -76,8 +76,7 @@ def learn(
             path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
         recipe: how to train; by default `recipe_for` the number of states, with `changes`.
         method: "train", the default for a machine; for data also "choice", the default, which runs several methods
-            and takes the machine of the shortest description (`choosing`), or "merge", which merges states by a
-            statistical test (`merging`).
+            and takes the machine of the shortest description (`choosing`).
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are held out, 0 for none.
         alphabet: the letters; a word with another letter is refused, and a machine has to have exactly these.
@@ -89,8 +88,6 @@ def learn(
         UnsupportedFormat: for an invalid source, data or settings, and for labels that contradict each other unless
             `noise` allows wrong ones.
         BudgetExceeded: if no head has a machine of a manageable size at the end.
-        OutOfTime: if the recipe's seconds end a merger. Training that they end returns its current machine with the
-            verdict on it.
 
     >>> found = learn("task:sum_mod(2)")
     >>> found.is_proved, found.machine.n_states, found.scope
@@ -269,16 +266,12 @@ def _from_data(
     """Return the result of merging or training on a user's words, with the agreement on those held out."""
     training, out = data.split(held_out, recipe.seed)
     begun, noise = time.monotonic(), recipe.noise
-    estimate: NoiseEstimate | None = None
-    if method != "train":
-        if method == "choice":
-            said = (lambda what: report({"stage": what})) if report is not None else (lambda _: None)
-            limit = ProcessorLimit(recipe.seconds or SECONDS, report=said)
-            machine = choose(training, noise, limit, partial(_trained_within, training, recipe))
-            estimate = estimate_noise(machine, data)
-            noise = estimate.share if noise is None else noise
-        else:
-            machine = merge_noisy(training, noise, Deadline.of(recipe.seconds))
+    if method == "choice":
+        said = (lambda what: report({"stage": what})) if report is not None else (lambda _: None)
+        limit = ProcessorLimit(recipe.seconds or SECONDS, report=said)
+        machine = choose(training, noise, limit, partial(_trained_within, training, recipe))
+        estimate = estimate_noise(machine, data)
+        noise = estimate.share if noise is None else noise
         model = compile_machine(machine, normalisation="onehot")
         return Learned(
             model, machine, _evidence(machine, out, data, noise), _DATA_SCOPE, (), None, (), 0, 0,

@@ -50,7 +50,7 @@ def test_options_that_do_not_fit_the_task_or_the_method_are_refused(tmp_path):
     with pytest.raises(
         UnsupportedFormat, match=r"noise = 0\.7, but with 3 outputs a guess is wrong with a share of 0\.667"
     ):
-        learn([("a", 0), ("b", 1), ("ab", 2)], method="merge", noise=0.7)
+        learn([("a", 0), ("b", 1), ("ab", 2)], noise=0.7)
     (tmp_path / "words.tsv").write_text("ab\t1\n")
     with pytest.raises(UnsupportedFormat, match=r"words with outputs are in \.jsonl \.csv \.dat .*, automata in \.dot"):
         learn(tmp_path / "words.tsv")
@@ -98,13 +98,13 @@ def test_then_prove_judges_models_made_otherwise():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"method": "magic"}, "method 'magic' is not known: choose one of choice, train, merge"),
+        ({"method": "magic"}, "method 'magic' is not known: choose one of choice, train"),
         ({"held_out": 1.5}, "held_out = 1.5 must be a share from 0 to below 1"),
         ({"depth": 3}, "depth: no such setting of a recipe, which has heads"),
         ({"noise": 2}, "noise = 2 must be a share from 0 to below 1, or None for unknown"),
         ({"noise": 0.5}, r"noise = 0\.5, but with 2 outputs a guess is wrong with a share of 0\.5"),
         ({"recipe": Recipe(), "heads": 3}, r"give a recipe or changes \(heads\), not both"),
-        ({"method": "merge"}, 'method "merge" learns from given words: give a file of words, not a machine'),
+        ({"method": "choice"}, 'method "choice" learns from given words: give a file of words, not a machine'),
     ],
 )
 def test_what_does_not_fit_is_refused(given, message):
@@ -112,21 +112,21 @@ def test_what_does_not_fit_is_refused(given, message):
         learn("task:parity", **given)
 
 
-def test_words_with_wrong_labels_are_merged_by_a_test():
+def test_words_with_wrong_labels_and_a_stated_noise():
     target = zoo.sum_mod(3)
     draw = torch.Generator().manual_seed(0)
     words = ["".join(map(str, torch.randint(3, (n % 9 + 1,), generator=draw).tolist())) for n in range(400)]
     wrong = (torch.rand(400, generator=draw) < 0.1).tolist()
     pairs = [(w, (target.transduce(w)[-1] + is_wrong) % 3) for w, is_wrong in zip(words, wrong, strict=True)]
-    held_out = learn([((), 0), *pairs], method="merge", noise=0.1).verdict
+    held_out = learn([((), 0), *pairs], noise=0.1).verdict
     assert isinstance(held_out, Agreement)
     assert (held_out.labels, held_out.noise) == (40, 0.1)
     assert held_out.interval[0] < held_out.expected < held_out.interval[1]
-    found = learn([((), 0), *pairs], method="merge", noise=0.1, held_out=0)
+    found = learn([((), 0), *pairs], noise=0.1, held_out=0)
     assert equivalent(found.machine, target) is None
     assert (found.faults, found.labels, found.verdict) == (sum(wrong), 401, None)
     with pytest.raises(UnsupportedFormat, match="contradict each other"):
-        learn([((), 0), *pairs, *pairs[:1], (pairs[0][0], 2)], method="merge")
+        learn([((), 0), *pairs, *pairs[:1], (pairs[0][0], 2)], noise=0)
 
 
 @pytest.mark.long_cases("hard_reflections-task:sum_mod(2)")
