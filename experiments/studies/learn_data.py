@@ -109,8 +109,8 @@ def measured(source: Any, **options: Any) -> tuple[MooreMachine, dict[str, Any]]
 def drawn(case: Case, seed: int) -> tuple[MooreMachine, list[str]]:
     """Return the machine of a case and the rows of its table of words."""
     k, n, C, N = case.letters, case.states, case.outputs, case.words
-    for attempt in range(10_000):
-        rng = np.random.default_rng([seed, attempt])
+    rng = np.random.default_rng(seed)
+    while True:
         delta = rng.integers(n, size=(k, n))
         delta = np.where(rng.random((k, n)) < 0.6 * case.quiet, np.arange(n), delta)
         outputs = rng.permutation(np.concatenate([np.arange(C), rng.integers(C, size=n - C)]))

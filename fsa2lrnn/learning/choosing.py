@@ -8,7 +8,7 @@ errors depend neither on the state nor on the last letters, as wrong labels do n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -27,6 +27,7 @@ from fsa2lrnn.learning.word_files import Data
 
 SECONDS = 120.0
 """The default limit of the choice, in seconds of processor time."""
+_STALE = 100  # starts without a shorter description, after which the search ends
 _ROUND = 16  # starts of the search, after which a machine that was found twice ends it
 _SIMPLE = 0.5  # times the nats of uniform labels: a merger or hypothesis of a shorter description ends the choice
 _SHARE = 0.5  # of the limit for the first method, and of the rest for the second
@@ -129,33 +130,34 @@ def estimate_noise(machine: MooreMachine, data: Data) -> NoiseEstimate:
     return NoiseEstimate(int(wrong.sum()), len(wrong), float((squares - terms) / math.sqrt(2 * max(terms, 1))))
 
 
-def choose(
-    data: Data, noise: float | None, limit: ProcessorLimit, train: Callable[[float], MooreMachine]
-) -> MooreMachine:
+def choose(data: Data, noise: float | None, limit: ProcessorLimit) -> MooreMachine:
     """Return the machine of the shortest description that the methods find within the limit.
 
     Args:
         noise: the stated share of wrong labels, None if it is to be estimated.
-        train: returns a machine that is trained within so many seconds.
 
     Raises `BudgetExceeded` if no method finds a machine.
     """
+    # Methods look at the first words first, and files are often sorted.
+    data = data.shuffled(0)
     seen = survey(data)
     methods = plan(seen)
-    limit.report(f"{seen}: {', then '.join(methods)}, at most {limit.seconds:g} s of processor time")
-    best, least, times = None, (seen.labels, math.inf), 0
+    limit.report(f"{seen}: {' and '.join(methods)}, at most {limit.seconds:g} s of processor time")
+    best, least, times, at = None, (seen.labels, math.inf), 0, 0
     n_bits = seen.labels * math.log(seen.outputs)
     for method in methods:
         part = limit if method == methods[-1] else limit.part(_SHARE)
         # Errors of a method are no errors of the others.
         with suppress(OutOfTime, BudgetExceeded):
-            for count, machine in enumerate(_machines(method, data, noise, part, train), 1):
+            for count, machine in enumerate(_machines(method, data, noise, part), 1):
                 # If all labels are right, a machine that is wrong on fewer of them is better.
                 described = wrong_labels(machine, data) if noise == 0 else 0, description(machine, data)
                 if described < least:
-                    best, least, times = machine, described, 1
-                elif machine == best:
+                    best, least, times, at = machine, described, 1, count
+                elif described == least:  # the same machine, or one that the labels do not tell from it
                     times += 1
+                if method == "search" and count - at >= _STALE:
+                    break
                 is_repeated = times > 1 and (method != "search" or count >= _ROUND)
                 is_simple = method != "search" and described[1] < _SIMPLE * n_bits
                 if best is not None and (is_repeated or is_simple) and estimate_noise(best, data).is_noise:
@@ -176,18 +178,14 @@ def plan(seen: DataSurvey) -> list[str]:
     is_clean = not seen.contradicting
     has_short_words = seen.shortest < math.log(seen.labels) / math.log(max(seen.letters, 2))
     has_hypotheses = is_clean and seen.at_end and seen.outputs == 2 and not has_short_words
-    return [*(["hypotheses"] if has_hypotheses else ["merging"] if is_clean else []), "search", "training"]
+    return [*(["hypotheses"] if has_hypotheses else ["merging"] if is_clean else []), "search"]
 
 
-def _machines(
-    method: str, data: Data, noise: float | None, part: ProcessorLimit, train: Callable[[float], MooreMachine]
-) -> Iterator[MooreMachine]:
+def _machines(method: str, data: Data, noise: float | None, part: ProcessorLimit) -> Iterator[MooreMachine]:
     """Yield the machines of a method."""
     if method == "search":
         yield from search(data, noise == 0, part)
     elif method == "merging":
         yield merge(data, part)
-    elif method == "hypotheses":
+    else:
         yield from subregular(data, part)
-    elif part.left() > 0:
-        yield train(part.left())

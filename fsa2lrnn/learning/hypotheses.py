@@ -12,11 +12,11 @@ changes of single transitions that leave all words right and gain more bits than
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from fsa2lrnn.automata.language import product
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import ProcessorLimit
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime
-from fsa2lrnn.learning.literals import Factors, Family, Subsequences, ends, letter_classes, over_classes
+from fsa2lrnn.learning.literals import Factors, Family, Subsequences, ends, letter_classes
 from fsa2lrnn.learning.search import search
 from fsa2lrnn.learning.word_files import Data
 
@@ -53,46 +53,55 @@ def subregular(data: Data, limit: ProcessorLimit) -> Iterator[MooreMachine]:
     tokens, lengths, k = data.tokens.numpy(), data.lengths.numpy(), len(data.alphabet)
     labels = data.labels.numpy()[np.arange(len(tokens)), lengths]
     words = tokens, lengths, labels
-    right, nearly = list[MooreMachine](), list[tuple[float, MooreMachine]]()
+    right, nearly = list[MooreMachine](), list[tuple[int, MooreMachine]]()
     for bound in _BOUNDS:
         classes = np.arange(k) if k <= _SMALL else letter_classes(*words, k, bound)
         n = int(classes.max()) + 1
         if n > _MOST:
             continue
         united = np.ascontiguousarray(classes[tokens]), lengths, labels
-        for machine in _hypotheses(data, united, n, limit):
-            of = over_classes(machine, classes, range(k))
-            wrong = _wrong(of, words).sum()
-            right += [of] if not wrong else []
-            nearly.append((wrong, of))
+        with suppress(OutOfTime):
+            for machine in _hypotheses(data, united, n, limit):
+                of = MooreMachine(machine.delta[classes], machine.outputs, machine.start, range(k))
+                wrong = int(_wrong(of, words).sum())
+                right += [of] if not wrong else []
+                nearly.append((wrong, of))
         if right or k <= _SMALL:
             break
     if not nearly:
+        limit.check("comparing hypotheses")
         raise BudgetExceeded(f"more than {_MOST} classes of letters: learn from more words")
     improved = [_improved(machine, words, limit) for machine in dict.fromkeys(right)]
     best = min(improved, key=lambda each: _bits(each, words)) if right else min(nearly, key=lambda pair: pair[0])[1]
-    outputs = [data.outputs[int(y)] for y in best.outputs]
+    outputs = [data.outputs[y == 1] for y in best.outputs]
     yield MooreMachine(best.delta, outputs, best.start, data.alphabet).minimise()
 
 
 def _hypotheses(data: Data, words: Words, n: int, limit: ProcessorLimit) -> Iterator[MooreMachine]:
     """Yield machines over the letters 0 … n − 1 with the outputs 0 and 1; lists may be wrong on some words."""
-    short = _short_list(words, n, limit)
-    machine = None if short is None else short.machine()
-    if machine is not None:
-        yield machine
+    spaces = [_Space(tier, False) for tier in _tiers(n)] + [_Space((), True)]
+    ranked = _ranked(words, n, spaces, False, limit)
+    machine = None
+    if ranked[0][0].bits <= _SHORT:
+        short = _refined(words, n, *ranked[0], False, limit)
+        if short.bits <= _SHORT and (machine := short.machine()) is not None:
+            yield machine
     if (counter := _counter(*words, n)) is not None:
         yield counter
-    elif machine is None or machine.n_states > _LARGE:
+    elif machine is None or machine.n_states > _LARGE or _wrong(machine, words).any():
         united = replace(data, alphabet=tuple(range(n)), tokens=torch.from_numpy(words[0]), outputs=(0, 1))
         with suppress(OutOfTime):
             for found in search(united, False, limit.part(_SEARCH)):
                 if not _wrong(found, words).any():
                     yield found
                     break
-        longer = _longer_list(words, n, limit).machine()
-        if longer is not None:
+        tiers = [space.tier for _, space in ranked if space.tier][:_FINAL]
+        if (longer := _longer_list(words, n, tiers, limit).machine()) is not None:
             yield longer
+
+
+def _some(words: Words, rows: slice | np.ndarray) -> Words:
+    return words[0][rows], words[1][rows], words[2][rows]
 
 
 def _wrong(machine: MooreMachine, words: Words) -> np.ndarray:
@@ -221,79 +230,63 @@ def _tiers(n: int) -> list[tuple[int, ...]]:
     return [tier for tier in tiers if tier]
 
 
-Space = tuple[tuple[int, ...], bool]
-"""A tier of factors, () for none, and whether there are subsequences."""
+class _Space(NamedTuple):
+    """Lists over the factors on a tier, () for none, or subsequences, or both, of at most so many letters."""
+
+    tier: tuple[int, ...]
+    has_subsequences: bool
+    longest: int = _LONGEST
 
 
-def _of_space(words: Words, n: int, space: Space, longest: int, pairs: bool) -> DecisionList:
+def _of_space(words: Words, n: int, space: _Space, pairs: bool) -> DecisionList:
     """Return the shortest list of a space, over the ways to choose rules."""
-    tier, has_subsequences = space
-    families: list[Family] = [Factors(*words[:2], n, tier, longest)] if tier else []
-    families += [Subsequences(*words[:2], n, longest)] if has_subsequences else []
-    ways = [
-        (label, worth)
-        for worth in (_VALUES if pairs else _VALUES[:1])
-        for label in ((None, 0, 1) if pairs else (None,))
-    ]
+    families: list[Family] = [Factors(*words[:2], n, space.tier, space.longest)] if space.tier else []
+    families += [Subsequences(*words[:2], n, space.longest)] if space.has_subsequences else []
+    ways = [(y, worth) for worth in _VALUES for y in (None, 0, 1)] if pairs else [(None, _VALUES[0])]
     return min((_learned(words, n, families, *way, pairs) for way in ways), key=lambda each: each.bits)
 
 
+def _ranked(
+    words: Words, n: int, spaces: Iterable[_Space], pairs: bool, limit: ProcessorLimit
+) -> list[tuple[DecisionList, _Space]]:
+    """Return the lists of several spaces for some of the words, the shortest first."""
+    lists = list[tuple[DecisionList, _Space]]()
+    for space in spaces:
+        limit.check(f"comparing decision lists over {n} classes of letters")
+        lists.append((_of_space(_some(words, slice(_FEW)), n, space, pairs), space))
+    return sorted(lists, key=lambda each: each[0].bits)
+
+
 def _refined(
-    words: Words, learn: Callable[[Words], DecisionList], first: DecisionList, limit: ProcessorLimit
+    words: Words, n: int, first: DecisionList, space: _Space, pairs: bool, limit: ProcessorLimit
 ) -> DecisionList:
     """Learn again with wrong words added until no new word is wrong; `bits` then count the errors on all words."""
-    chosen, random, best = np.arange(min(_FEW, len(words[2]))), np.random.default_rng(0), None
-    price, learned = np.log2(2 * len(words[2])), first
+    chosen, random = np.arange(min(_FEW, len(words[2]))), np.random.default_rng(0)
+    lists, learned = list[DecisionList](), first
     for _ in range(_ROUNDS):
         wrong = np.flatnonzero(learned.wrong(words))
         missed = np.setdiff1d(wrong, chosen)
-        learned = replace(learned, bits=learned.bits + len(missed) * price)
-        if best is None or learned.bits < best.bits:
-            best = learned
+        lists.append(replace(learned, bits=learned.bits + len(missed) * np.log2(2 * len(words[2]))))
         if not len(missed) or len(wrong) > _HOPELESS * len(words[2]) or limit.left() < 0:
             break
         chosen = np.concatenate([chosen, random.permutation(missed)[:_ADDED]])
-        learned = learn(tuple(part[chosen] for part in words))
-    assert best is not None
-    return best
+        learned = _of_space(_some(words, chosen), n, space, pairs)
+    return min(lists, key=lambda each: each.bits)
 
 
-def _short_list(words: Words, n: int, limit: ProcessorLimit) -> DecisionList | None:
-    """Return a short list of single literals of one kind that is right on all words; None if there is none."""
-    few = tuple(part[:_FEW] for part in words)
-    best: tuple[DecisionList, Space] | None = None
-    for space in [*((tier, False) for tier in _tiers(n)), ((), True)]:
-        limit.check(f"comparing decision lists over {n} classes of letters")
-        learned = _of_space(few, n, space, _LONGEST, pairs=False)
-        if best is None or learned.bits < best[0].bits:
-            best = learned, space
-    assert best is not None
-    if best[0].bits > _SHORT:
-        return None
-    learn = partial(_of_space, n=n, space=best[1], longest=_LONGEST, pairs=False)
-    learned = _refined(words, learn, best[0], limit)
-    return None if learned.bits > _SHORT or learned.wrong(words).any() else learned
-
-
-def _longer_list(words: Words, n: int, limit: ProcessorLimit) -> DecisionList:
-    """Return the shortest list with rules of one literal or two."""
-    few = tuple(part[:_FEW] for part in words)
+def _longer_list(words: Words, n: int, tiers: list[tuple[int, ...]], limit: ProcessorLimit) -> DecisionList:
+    """Return the shortest list with rules of one literal or two, over the first tiers, subsequences, or both."""
     every = tuple(range(n))
-    kinds = [((tier, False), _LONGEST) for tier in _tiers(n)[: 2 * _FINAL]] + [
-        (((), True), _LONGEST),
-        ((every, True), 2),
-        ((every, True), 4),
+    spaces = [_Space(tier, False) for tier in tiers] + [
+        _Space((), True),
+        _Space(every, True, 2),
+        _Space(every, True, 4),
     ]
-    lists = list[tuple[DecisionList, Space, int]]()
-    for space, longest in kinds:
-        limit.check(f"comparing longer decision lists over {n} classes of letters")
-        lists.append((_of_space(few, n, space, longest, pairs=True), space, longest))
     refined = list[DecisionList]()
-    for first, space, longest in sorted(lists, key=lambda each: each[0].bits)[:_FINAL]:
+    for first, space in _ranked(words, n, spaces, True, limit)[:_FINAL]:
         # More words lengthen a list: one that is already longer than a complete one is left out.
         if not refined or first.bits < min(each.bits for each in refined):
-            learn = partial(_of_space, n=n, space=space, longest=longest, pairs=True)
-            refined.append(_refined(words, learn, first, limit))
+            refined.append(_refined(words, n, first, space, True, limit))
     return min(refined, key=lambda each: each.bits)
 
 
@@ -369,8 +362,7 @@ def _improved(machine: MooreMachine, words: Words, limit: ProcessorLimit) -> Moo
             changed = delta.copy()
             changed[groups[of[i]], state[i]] = to[i]
             new = MooreMachine(changed, machine.outputs, machine.start, machine.alphabet)
-            few = tuple(part[:_FEW] for part in words)
-            if not _wrong(new, few).any() and not _wrong(new, words).any():
+            if not _wrong(new, _some(words, slice(_FEW))).any() and not _wrong(new, words).any():
                 machine = new.minimise()
                 break
         else:

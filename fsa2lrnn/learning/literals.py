@@ -7,8 +7,6 @@ literals of the strictly local, locally (threshold) testable, piecewise testable
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numba import njit
 
@@ -272,8 +270,3 @@ def _contexts(tokens, lengths, labels, n_letters):
                     counts[a, shift + 3 + 3 * n_letters + c] += 1
             last_word[a] = i
     return counts
-
-
-def over_classes(machine: MooreMachine, classes: np.ndarray, alphabet: Sequence[object]) -> MooreMachine:
-    """Return a machine over classes of letters as one over the letters."""
-    return MooreMachine(machine.delta[classes], machine.outputs, machine.start, alphabet)

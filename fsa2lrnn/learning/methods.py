@@ -269,7 +269,7 @@ def _from_data(
     if method == "choice":
         said = (lambda what: report({"stage": what})) if report is not None else (lambda _: None)
         limit = ProcessorLimit(recipe.seconds or SECONDS, report=said)
-        machine = choose(training, noise, limit, partial(_trained_within, training, recipe))
+        machine = choose(training, noise, limit)
         estimate = estimate_noise(machine, data)
         noise = estimate.share if noise is None else noise
         model = compile_machine(machine, normalisation="onehot")
@@ -283,12 +283,6 @@ def _from_data(
     model = compile_machine(candidate.machine, normalisation="onehot")
     verdict = _evidence(candidate.machine, out, data, recipe.noise)
     return learned_of(run, candidate, candidate.machine, model, verdict, _DATA_SCOPE)
-
-
-def _trained_within(data: Data, recipe: Recipe, seconds: float) -> MooreMachine:
-    """Return the machine that training reaches in so many seconds."""
-    examples = UserWords(data.alphabet, data.outputs, data.tokens, data.labels)
-    return trained(LearningRun(replace(recipe, seconds=seconds), examples, None, None), None, None).machine
 
 
 def _evidence(machine: MooreMachine, out: Data | None, data: Data, noise: float | None) -> Agreement | None:

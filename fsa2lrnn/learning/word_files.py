@@ -116,6 +116,10 @@ class Data:
             return self, None
         return self._pick(order[n_out:].sort().values), self._pick(order[:n_out].sort().values)
 
+    def shuffled(self, seed: int) -> Data:
+        """Return the words in an order drawn by the seed."""
+        return self._pick(torch.randperm(len(self.tokens), generator=torch.Generator().manual_seed(seed)))
+
     def _pick(self, rows: Tensor) -> Data:
         return replace(self, **{name: getattr(self, name)[rows] for name in ("tokens", "labels", "lines", "lengths")})
 

@@ -301,7 +301,7 @@ def test_without_a_method_the_machine_is_found_among_wrong_labels_and_their_shar
     assert low < noise < high
     assert found.verdict.noise == found.noise.share
     assert "at the ends; " in stages[0]["stage"]
-    assert stages[0]["stage"].endswith("search, then training, at most 120 s of processor time")
+    assert stages[0]["stage"].endswith("letters: search, at most 120 s of processor time")
 
 
 def test_errors_that_depend_on_the_state_are_no_noise():
