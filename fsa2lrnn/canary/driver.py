@@ -41,7 +41,7 @@ class Stack:
         self.arguments = inspect.signature(model.forward).parameters
         names = ("cache", "cache_params", "past_key_values")
         self.cache_name = next((name for name in names if name in self.arguments), names[-1])
-        self.is_mamba = self.cache_name != "past_key_values"
+        self.is_mamba = model.config.model_type in ("mamba", "mamba2", "falcon_mamba")
         # Hybrids had a cache of their own up to 5.4, which `generate` made and a call did not.
         kinds = [kind for name, kind in vars(sys.modules[type(model).__module__]).items() if name.endswith("Cache")]
         self.own_caches = [
@@ -346,6 +346,14 @@ def cache_used_again(stack: Stack) -> Iterator[Run]:
     word = stack.words[1][:40]
     out, _ = stack.pieces(word, list(range(8, 40)), cache)
     yield run("", word, out, [0, *range(8, 40)], others=[stack.words[0][:30]])
+
+
+@pattern
+def compiled(stack: Stack) -> Iterator[Run]:
+    """`torch.compile` of the model, its graphs executed as they are: a prefill, then one token a call."""
+    other, word, borders = copy.copy(stack), stack.words[0][:42], list(range(30, 42))
+    other.model = torch.compile(stack.model, backend="eager")
+    yield run("", word, other.pieces(word, borders)[0], borders)
 
 
 def _generated(stack: Stack, length: int = 120, **more: Any) -> Iterator[Run]:
