@@ -147,7 +147,6 @@ def choose(data: Data, noise: float | None, limit: ProcessorLimit) -> MooreMachi
     n_bits = seen.labels * math.log(seen.outputs)
     for method in methods:
         part = limit if method == methods[-1] else limit.part(_SHARE)
-        # Errors of a method are no errors of the others.
         with suppress(OutOfTime, BudgetExceeded):
             for count, machine in enumerate(_machines(method, data, noise, part), 1):
                 # If all labels are right, a machine that is wrong on fewer of them is better.

@@ -5,8 +5,7 @@ and chosen greedily by the words that it covers and the bits that describe it. A
 
 If words are drawn uniformly by label and length, then of two acceptors that are right on all words, the one that gives
 a label to fewer words explains the words with this label better: a word of n letters takes log₂ of the share of all
-such words that get its label. The machine that describes itself and the words in the fewest bits is the result, after
-changes of single transitions that leave all words right and gain more bits than it takes to name them.
+such words that get its label. The machine that describes itself and the words in the fewest bits is the result.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ _HOPELESS = 0.2  # share of wrong words at which a space is given up
 _INFORMATIVE = 24  # literals per family that are tried in pairs
 _SHORT = 60.0  # bits of a list of single literals that ends the search
 _WEIGHTINGS, _MODULI = 1 << 18, range(2, 8)
-_SEARCH, _LARGE = 0.15, 8  # of the time for small machines, and states of a list beyond which they are searched for
-_GAIN, _IMPROVED, _CANDIDATES = 10.0, 60, 30_000  # bits of a change, states of a machine that is changed, changes
+_SEARCH = 0.1  # of the time for small machines
 
 Words = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Tokens int64 (N, T), padded; lengths and labels, 0 or 1, of each word, (N,)."""
@@ -71,8 +69,7 @@ def subregular(data: Data, limit: ProcessorLimit) -> Iterator[MooreMachine]:
     if not nearly:
         limit.check("comparing hypotheses")
         raise BudgetExceeded(f"more than {_MOST} classes of letters: learn from more words")
-    improved = [_improved(machine, words, limit) for machine in dict.fromkeys(right)]
-    best = min(improved, key=lambda each: _bits(each, words)) if right else min(nearly, key=lambda pair: pair[0])[1]
+    best = min(right, key=lambda each: _bits(each, words)) if right else min(nearly, key=lambda pair: pair[0])[1]
     outputs = [data.outputs[y == 1] for y in best.outputs]
     yield MooreMachine(best.delta, outputs, best.start, data.alphabet).minimise()
 
@@ -81,14 +78,12 @@ def _hypotheses(data: Data, words: Words, n: int, limit: ProcessorLimit) -> Iter
     """Yield machines over the letters 0 … n − 1 with the outputs 0 and 1; lists may be wrong on some words."""
     spaces = [_Space(tier, False) for tier in _tiers(n)] + [_Space((), True)]
     ranked = _ranked(words, n, spaces, False, limit)
-    machine = None
-    if ranked[0][0].bits <= _SHORT:
-        short = _refined(words, n, *ranked[0], False, limit)
-        if short.bits <= _SHORT and (machine := short.machine()) is not None:
-            yield machine
+    short = _refined(words, n, *ranked[0], False, limit)
+    if short.bits <= _SHORT and (machine := short.machine()) is not None:
+        yield machine
     if (counter := _counter(*words, n)) is not None:
         yield counter
-    elif machine is None or machine.n_states > _LARGE or _wrong(machine, words).any():
+    else:
         united = replace(data, alphabet=tuple(range(n)), tokens=torch.from_numpy(words[0]), outputs=(0, 1))
         with suppress(OutOfTime):
             for found in search(united, False, limit.part(_SEARCH)):
@@ -314,78 +309,13 @@ def _counter(tokens: np.ndarray, lengths: np.ndarray, labels: np.ndarray, n: int
 
 def _bits(machine: MooreMachine, words: Words) -> float:
     """Return the bits of a machine's outputs and pairs of a state and a next state, and those of the words."""
-    n, pairs = machine.n_states, sum(len(set(row)) for row in machine.delta.T.tolist())
-    table, at, bits = (
-        _steps(machine.delta),
-        np.eye(1, machine.n_states, machine.start)[0],
-        n + 2 * pairs * np.log2(max(n, 1)),
-    )
-    sizes, outputs = _sizes(words), np.array(machine.outputs)
+    k, n = machine.delta.shape
+    step, at, outputs = np.zeros((n, n)), np.eye(1, n, machine.start)[0], np.array(machine.outputs)
+    np.add.at(step, (np.tile(np.arange(n), k), machine.delta.ravel()), 1 / k)
+    bits = n + 2 * np.log2(max(n, 1)) * sum(len(set(row)) for row in machine.delta.T.tolist())
+    sizes = Counter(zip(words[1].tolist(), words[2].tolist(), strict=True))
     for length in range(max(length for length, _ in sizes) + 1):
         for label in (0, 1):
-            bits += sizes.get((length, label), 0) * np.log2(max(at[outputs == label].sum(), 1e-300))
-        at = at @ table
+            bits += sizes[length, label] * np.log2(max(at[outputs == label].sum(), 1e-300))
+        at = at @ step  # the probabilities of the states after one more letter, drawn uniformly
     return float(bits)
-
-
-def _steps(delta: np.ndarray) -> np.ndarray:
-    """Return the probabilities of the next states under letters drawn uniformly, (n, n)."""
-    k, n = delta.shape
-    step = np.zeros((n, n))
-    np.add.at(step, (np.tile(np.arange(n), k), delta.ravel()), 1 / k)
-    return step
-
-
-def _sizes(words: Words) -> dict[tuple[int, int], int]:
-    return dict(Counter(zip(words[1].tolist(), words[2].tolist(), strict=True)))
-
-
-def _improved(machine: MooreMachine, words: Words, limit: ProcessorLimit) -> MooreMachine:
-    """Return the machine after changes of single transitions that make the words more likely and leave all right."""
-    sizes = _sizes(words)
-    k = len(machine.delta)
-    while machine.n_states <= _IMPROVED and limit.left() > 0:
-        delta, n = machine.delta, machine.n_states
-        alike = np.unique(delta, axis=0, return_inverse=True)[1].ravel()
-        groups = [np.flatnonzero(alike == c) for c in range(alike.max() + 1)]
-        if k * n * n <= _CANDIDATES:
-            groups += [np.array([a]) for a in range(k) if (alike == alike[a]).sum() > 1]
-        of, state, to = (x.ravel() for x in np.meshgrid(range(len(groups)), range(n), range(n), indexing="ij"))
-        differs = np.array([delta[group[0]] for group in groups])[of, state] != to
-        of, state, to = of[differs], state[differs], to[differs]
-        share = np.array([len(group) / k for group in groups])[of]
-        before = np.array([delta[group[0]] for group in groups])[of, state]
-        gains = _gains(machine, sizes, share, state, before, to)
-        for i in np.argsort(-gains, kind="stable"):
-            if gains[i] <= _GAIN + np.log2(len(gains)):
-                return machine
-            changed = delta.copy()
-            changed[groups[of[i]], state[i]] = to[i]
-            new = MooreMachine(changed, machine.outputs, machine.start, machine.alphabet)
-            if not _wrong(new, _some(words, slice(_FEW))).any() and not _wrong(new, words).any():
-                machine = new.minimise()
-                break
-        else:
-            return machine
-    return machine
-
-
-def _gains(
-    machine: MooreMachine, sizes: dict[tuple[int, int], int], share: np.ndarray, state: np.ndarray, before: np.ndarray,
-    to: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """Return by how many bits the words get more likely if a share of the letters leads from a state elsewhere."""
-    step, outputs, every = _steps(machine.delta), np.array(machine.outputs), np.arange(len(state))
-    at = np.eye(1, machine.n_states, machine.start)[0]  # probabilities of the states
-    reached, gains = np.tile(at, (len(state), 1)), np.zeros(len(state))
-    for length in range(1, max(length for length, _ in sizes) + 1):
-        moved = reached[every, state] * share
-        reached = reached @ step
-        reached[every, before] -= moved
-        reached[every, to] += moved
-        at = at @ step
-        for label in (0, 1):
-            if size := sizes.get((length, label)):
-                of = outputs == label
-                gains += size * np.log2(max(at[of].sum(), 1e-300) / np.maximum(reached[:, of].sum(1), 1e-300))
-    return gains

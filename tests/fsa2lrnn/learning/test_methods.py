@@ -10,6 +10,7 @@ from fsa2lrnn.learning import Agreement, Recipe, from_pairs, patching, then_prov
 from fsa2lrnn.learning.choosing import estimate_noise
 from fsa2lrnn.learning.examples import FreshWords
 from fsa2lrnn.learning.judging import free_output, is_restricted, legal_part
+from fsa2lrnn.learning.literals import Factors, Subsequences, ends
 from fsa2lrnn.learning.patching import patch_table
 from fsa2lrnn.training.data import make_sampler
 from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
@@ -279,6 +280,9 @@ def test_wrong_digits_show_and_only_legal_words_count():
     assert len(word) == 1
 
 
+P = ([1 / 3] * 3, [0.05, 0.9, 0.05])  # of the letters a, b, c
+
+
 def logged(machine, n, noise, seed=0):
     """Words of 1 to 12 letters with the output at their ends, a share of them wrong."""
     rng, outputs = np.random.default_rng(seed), sorted(set(machine.outputs))
@@ -312,3 +316,33 @@ def test_errors_that_depend_on_the_state_are_no_noise():
     assert right.is_noise
     assert not wrong.is_noise
     assert "the machine is not right" in str(wrong)
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        "(a|b|c)*cab(a|b|c)*",  # a factor
+        "(b|c)*a(a|c)*b(a|b)*c(a|b|c)*",  # a subsequence
+        "((b|c)*a(b|c)*a)*(b|c)*",  # a counter
+        "b*(a|c)(a|b|c)*",  # a factor on a tier
+    ],
+)
+def test_hypotheses_are_compared_for_long_words_with_one_label_of_two(regex):
+    target, rng, stages = MooreMachine.from_source(f"regex:{regex}"), np.random.default_rng(0), []
+    words = ["".join(rng.choice(["a", "b", "c"], size=m, p=p)) for m in (8, 9, 10) for p in P for _ in range(100)]
+    found = learn([(word, target.transduce(word)[-1]) for word in words], report=stages.append)
+    assert ": hypotheses and search, at most" in stages[0]["stage"]
+    assert len(stages) > 1
+    assert equivalent(found.machine, target) is None
+
+
+def test_a_long_word_is_found_by_its_literals():
+    words = np.array([[0, 1, 2, 0, 1], [2, 1, 0, 1, 1], [0, 0, 0, 0, 0]])
+    lengths, rows = np.array([5, 5, 3]), np.arange(3)
+    for family in (Factors(words, lengths, 3, (0, 1), 3), Subsequences(words, lengths, 3, 3)):
+        counts = family.counts(rows, np.array([0, 1, 1]))
+        for number in range(counts.shape[1]):
+            holds = family.holds(number, rows)
+            assert counts[:, number].tolist() == [holds[:1].sum(), holds[1:].sum()]
+            acceptor = family.acceptor(number)
+            assert holds.tolist() == np.array(acceptor.outputs)[ends(acceptor, words, lengths)].tolist()
