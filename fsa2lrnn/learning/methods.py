@@ -103,9 +103,11 @@ def learn(
     method = method or ("train" if data is None else "choice")
     n_states = None if machine is None else minimise(machine).n_states
     if method == "choice" and recipe is None:
-        # What is not stated is estimated: the share of wrong labels, within a limit.
+        # The share of wrong labels is estimated unless it is stated.
         changes = {"noise": None, "seconds": SECONDS} | changes
     recipe = recipe or recipe_for(n_states, _counts_every_word(machine, source, sampler), **changes)
+    if method == "choice" and (unused := {*changes} - {"noise", "seconds", "seed"}):
+        raise UnsupportedFormat(f"{', '.join(sorted(unused))}: settings of training, for data with method='train'")
     if recipe.suffixes and not _counts_every_word(machine, source, sampler):
         raise UnsupportedFormat(
             f"suffixes = {recipe.suffixes} take a machine of which every word counts: leave suffixes out, or take "

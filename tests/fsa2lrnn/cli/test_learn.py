@@ -42,10 +42,10 @@ def test_a_time_limit_ends_the_choice_without_a_machine(call, tmp_path):
     assert not (tmp_path / "run" / "learned.json").exists()
 
 
-@pytest.mark.parametrize("method", [("--method", "train"), ()])
+@pytest.mark.parametrize("method", [("--method", "train", "--set", "length=6"), ()])
 def test_words_give_evidence_and_no_proof(call, tmp_path, method):
     (tmp_path / "words.jsonl").write_text(PARITY)
-    code, out, _ = call("learn", "words.jsonl", "-o", "run", *method, "--set", "length=6")
+    code, out, _ = call("learn", "words.jsonl", "-o", "run", *method)
     assert code == 0
     assert "proved" not in out
     assert "right on 6 of 6 held-out words" in out
@@ -75,6 +75,7 @@ def test_few_words_and_unexplained_errors_are_warned_of(call, tmp_path):
     ('["a", 1]\n["b", 0]\n', ("--label-noise", "some"), "--label-noise 'some': give a share as 0.1, or unknown"),
     ('["a", 1]\n["b", 0]\n', ("--label-noise", "1.5"), "noise = 1.5 must be a share from 0 to below 1"),
     ('["a", 1]\n["b", 0]\n', ("--set", "depth=3"), "depth: no such setting of a recipe"),
+    ('["a", 1]\n["b", 0]\n', ("--steps", "3"), "steps: settings of training, for data with --method train"),
 ])  # fmt: skip
 def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):
     (tmp_path / "words.jsonl").write_text(content)
