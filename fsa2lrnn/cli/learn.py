@@ -66,7 +66,7 @@ def learn(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE, or on the words of DATA.
+    """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE; or learn from words, DATA.
 
     The folder contains the model, the trained network, the machine as DOT and JSON, and the evidence. The exit code is
     1 if the budget ended before a proof.
