@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.compile.recurrence import Recurrence, compile_recurrence
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat, meant
 from fsa2lrnn.families.channels import Affine, integer_affine, separating_channels
 from fsa2lrnn.families.closure import Obstruction
 from fsa2lrnn.families.family_answers import CertifiedAnswer, FamilyAnswer, Impossibility, Term, Unknown, Witness
@@ -32,7 +32,7 @@ from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_channels
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.refutation import refute, refuted
-from fsa2lrnn.layers import BLOCK, DESCRIPTIONS, FACTORS, is_family, is_layer, of_name
+from fsa2lrnn.layers import BLOCK, DESCRIPTIONS, FACTORS, LAYERS, is_family, is_layer, of_name
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ FAMILIES: dict[str, str] = DESCRIPTIONS
 """The families that `represent` accepts, with the form of A in each; the sizes in brackets are examples."""
 
 
-def represent(machine: MooreMachine, family: str | Family | HouseholderProducts, short_words: bool = True) -> Verdict:
+def represent(machine: MachineSource, family: str | Family | HouseholderProducts, short_words: bool = True) -> Verdict:
     """Decide whether a layer of a family can represent a machine, with one vector per state.
 
     Args:
-        machine: any machine; its minimal machine is represented.
+        machine: any machine, or its source; its minimal machine is represented.
         family: a name in `FAMILIES`, or of a layer (`fsa2lrnn.layers`), which gets the answer of the family that
             contains it; or a user-defined family. T3 decides the input-independent and diagonal families exactly. For
             the others, sufficient conditions and bounds are tested. S4, S4D, S5 and LRU are narrower than their
@@ -98,15 +98,15 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
     """
     # Families with parameters first, then those by name.
     family = family_of(family) if isinstance(family, str) else family
+    minimal = minimise(as_machine(machine))
     if isinstance(family, Family):
-        return _decide(minimise(machine), family, short_words)
+        return _decide(minimal, family, short_words)
     if isinstance(family, HouseholderProducts):
-        return _products(minimise(machine), family, short_words)
+        return _products(minimal, family, short_words)
     if block := BLOCK.fullmatch(family):
-        return blocks_of_size(minimise(machine), int(block[1]))
+        return blocks_of_size(minimal, int(block[1]))
     if factors := FACTORS.fullmatch(family):
-        return householder(minimise(machine), int(factors[1]))
-    minimal = minimise(machine)
+        return householder(minimal, int(factors[1]))
     if family == "householder":
         answer = householder(minimal)
         if isinstance(answer, CertifiedAnswer):
@@ -180,7 +180,8 @@ def family_of(name: str) -> str:
     if is_family(name):
         return name
     if not is_layer(name):
-        raise UnsupportedFormat(f"family {name!r} is not known: choose one of {', '.join(FAMILIES)}")
+        near = meant(name, [*FAMILIES, *LAYERS])
+        raise UnsupportedFormat(f"family {name!r} is not known: {near}choose one of {', '.join(FAMILIES)}")
     row = of_name(name)
     if not row.family:
         raise UnsupportedFormat(f"{name} is described by no family: {row.abilities}")
