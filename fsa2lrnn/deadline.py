@@ -11,10 +11,10 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import FrameType
 
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
@@ -100,25 +100,6 @@ class Deadline:
             share = "" if self.whole is None else f"a share of {max(self.seconds, 0):.3g} s of "
             limit = f"the limit of {self.whole or self.seconds:.3g} s"
             raise OutOfTime(f"{what}: {share}{limit} {HAS_PASSED}")
-
-
-@dataclass(frozen=True)
-class ProcessorLimit(Deadline):
-    """A limit of processor time, so that a busy machine decides the same; `report` receives each step checked."""
-
-    begun: float = field(default_factory=time.process_time)
-    report: Callable[[str], None] = field(default=lambda _: None)
-
-    def passed(self) -> float:
-        return time.process_time() - self.begun
-
-    def check(self, what: str) -> None:
-        self.report(what)
-        super().check(what)
-
-    def part(self, share: float) -> ProcessorLimit:
-        """Return the limit after a share of the seconds that remain."""
-        return replace(self, seconds=self.passed() + share * max(self.left(), 0.0), whole=self.whole or self.seconds)
 
 
 def without_limits(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 LearnMethod = Literal["train"]
 _NOISE = 'the share of outputs of DATA that are wrong (0.1), or "unknown"; by default it is estimated'
 _EVERY = 25  # evaluations between two progress lines
-_PAUSE, _PAUSE_IN_A_LOG = 10.0, 30.0  # seconds between two lines of the methods for DATA
 
 
 def learn(
@@ -114,15 +112,13 @@ def learn_in(out: Path, source: str, as_json: bool, **options: Any) -> bool:
     from fsa2lrnn.learning.saving import MACHINE, MODEL
     from fsa2lrnn.verdicts import Proved
 
-    evaluations, shown_at = 0, -math.inf
+    evaluations = 0
 
     def show(record: Record) -> None:
-        """Print every so many evaluations, or after so many seconds, one line."""
-        nonlocal evaluations, shown_at
+        """Print every so many evaluations, one line, and what is seen of words."""
+        nonlocal evaluations
         if "stage" in record:
-            if time.monotonic() - shown_at > (_PAUSE if console.is_live() else _PAUSE_IN_A_LOG):
-                shown_at = time.monotonic()
-                console.say(str(record["stage"]))
+            console.say(str(record["stage"]))
             return
         evaluations += 1
         if evaluations % _EVERY == 0 and not console.is_quiet():

@@ -8,7 +8,7 @@ errors depend neither on the state nor on the last letters, as wrong labels do n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.heads import Heads
-from fsa2lrnn.deadline import ProcessorLimit
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, counted
 from fsa2lrnn.learning.hypotheses import subregular
 from fsa2lrnn.learning.merging import description, merge, wrong_labels
@@ -130,11 +130,12 @@ def estimate_noise(machine: MooreMachine, data: Data) -> NoiseEstimate:
     return NoiseEstimate(int(wrong.sum()), len(wrong), float((squares - terms) / math.sqrt(2 * max(terms, 1))))
 
 
-def choose(data: Data, noise: float | None, limit: ProcessorLimit) -> MooreMachine:
+def choose(data: Data, noise: float | None, limit: Deadline, report: Callable[[str], None]) -> MooreMachine:
     """Return the machine of the shortest description that the methods find within the limit.
 
     Args:
         noise: the stated share of wrong labels, None if it is to be estimated.
+        report: called once with what is seen and chosen.
 
     Raises `BudgetExceeded` if no method finds a machine.
     """
@@ -142,11 +143,11 @@ def choose(data: Data, noise: float | None, limit: ProcessorLimit) -> MooreMachi
     data = data.shuffled(0)
     seen = survey(data)
     methods = plan(seen)
-    limit.report(f"{seen}: {' and '.join(methods)}, at most {limit.seconds:g} s of processor time")
+    report(f"{seen}: {' and '.join(methods)}, at most {limit.seconds:g} s of processor time")
     best, least, times, at = None, (seen.labels, math.inf), 0, 0
     n_bits = seen.labels * math.log(seen.outputs)
     for method in methods:
-        part = limit if method == methods[-1] else limit.part(_SHARE)
+        part = limit if method == methods[-1] else limit.share(_SHARE)
         with suppress(OutOfTime, BudgetExceeded):
             for count, machine in enumerate(_machines(method, data, noise, part), 1):
                 # If all labels are right, a machine that is wrong on fewer of them is better.
@@ -180,7 +181,7 @@ def plan(seen: DataSurvey) -> list[str]:
     return [*(["hypotheses"] if has_hypotheses else ["merging"] if is_clean else []), "search"]
 
 
-def _machines(method: str, data: Data, noise: float | None, part: ProcessorLimit) -> Iterator[MooreMachine]:
+def _machines(method: str, data: Data, noise: float | None, part: Deadline) -> Iterator[MooreMachine]:
     """Yield the machines of a method."""
     if method == "search":
         yield from search(data, noise == 0, part)

@@ -22,7 +22,7 @@ import torch
 
 from fsa2lrnn.automata.language import product
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import ProcessorLimit
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 from fsa2lrnn.learning.literals import Factors, Family, Subsequences, ends, letter_classes
 from fsa2lrnn.learning.search import search
@@ -43,7 +43,7 @@ Words = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Tokens int64 (N, T), padded; lengths and labels, 0 or 1, of each word, (N,)."""
 
 
-def subregular(data: Data, limit: ProcessorLimit) -> Iterator[MooreMachine]:
+def subregular(data: Data, limit: Deadline) -> Iterator[MooreMachine]:
     """Yield the best hypothesis that is right on all words, if there is one, else the best decision list.
 
     Raises `OutOfTime` at the deadline, and `BudgetExceeded` for more than `_MOST` classes of letters.
@@ -74,7 +74,7 @@ def subregular(data: Data, limit: ProcessorLimit) -> Iterator[MooreMachine]:
     yield MooreMachine(best.delta, outputs, best.start, data.alphabet).minimise()
 
 
-def _hypotheses(data: Data, words: Words, n: int, limit: ProcessorLimit) -> Iterator[MooreMachine]:
+def _hypotheses(data: Data, words: Words, n: int, limit: Deadline) -> Iterator[MooreMachine]:
     """Yield machines over the letters 0 … n − 1 with the outputs 0 and 1; lists may be wrong on some words."""
     spaces = [_Space(tier, False) for tier in _tiers(n)] + [_Space((), True)]
     ranked = _ranked(words, n, spaces, False, limit)
@@ -86,7 +86,7 @@ def _hypotheses(data: Data, words: Words, n: int, limit: ProcessorLimit) -> Iter
     else:
         united = replace(data, alphabet=tuple(range(n)), tokens=torch.from_numpy(words[0]), outputs=(0, 1))
         with suppress(OutOfTime):
-            for found in search(united, False, limit.part(_SEARCH)):
+            for found in search(united, False, limit.share(_SEARCH)):
                 if not _wrong(found, words).any():
                     yield found
                     break
@@ -242,7 +242,7 @@ def _of_space(words: Words, n: int, space: _Space, pairs: bool) -> DecisionList:
 
 
 def _ranked(
-    words: Words, n: int, spaces: Iterable[_Space], pairs: bool, limit: ProcessorLimit
+    words: Words, n: int, spaces: Iterable[_Space], pairs: bool, limit: Deadline
 ) -> list[tuple[DecisionList, _Space]]:
     """Return the lists of several spaces for some of the words, the shortest first."""
     lists = list[tuple[DecisionList, _Space]]()
@@ -252,9 +252,7 @@ def _ranked(
     return sorted(lists, key=lambda each: each[0].bits)
 
 
-def _refined(
-    words: Words, n: int, first: DecisionList, space: _Space, pairs: bool, limit: ProcessorLimit
-) -> DecisionList:
+def _refined(words: Words, n: int, first: DecisionList, space: _Space, pairs: bool, limit: Deadline) -> DecisionList:
     """Learn again with wrong words added until no new word is wrong; `bits` then count the errors on all words."""
     chosen, random = np.arange(min(_FEW, len(words[2]))), np.random.default_rng(0)
     lists, learned = list[DecisionList](), first
@@ -269,7 +267,7 @@ def _refined(
     return min(lists, key=lambda each: each.bits)
 
 
-def _longer_list(words: Words, n: int, tiers: list[tuple[int, ...]], limit: ProcessorLimit) -> DecisionList:
+def _longer_list(words: Words, n: int, tiers: list[tuple[int, ...]], limit: Deadline) -> DecisionList:
     """Return the shortest list with rules of one literal or two, over the first tiers, subsequences, or both."""
     every = tuple(range(n))
     spaces = [_Space(tier, False) for tier in tiers] + [

@@ -18,7 +18,7 @@ from fsa2lrnn.automata.language import minimise, output_classes, share_cells
 from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.compile.heads import heads_of
 from fsa2lrnn.compile.lower import compile_machine
-from fsa2lrnn.deadline import ProcessorLimit
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import alone, endings, exists
 from fsa2lrnn.learning.choosing import SECONDS, choose, estimate_noise
@@ -270,8 +270,8 @@ def _from_data(
     begun, noise = time.monotonic(), recipe.noise
     if method == "choice":
         said = (lambda what: report({"stage": what})) if report is not None else (lambda _: None)
-        limit = ProcessorLimit(recipe.seconds or SECONDS, report=said)
-        machine = choose(training, noise, limit)
+        limit = Deadline(recipe.seconds or SECONDS, of_processor=True)
+        machine = choose(training, noise, limit, said)
         estimate = estimate_noise(machine, data)
         noise = estimate.share if noise is None else noise
         model = compile_machine(machine, normalisation="onehot")

@@ -57,7 +57,7 @@ def search(data: Data, is_clean: bool, deadline: Deadline = NEVER, seed: int = 0
             f, due = _perturbed(best[1], random), stages[-_LAST:]
         starts += 1
         b = f.shape[1]
-        deadline.check(f"searching, start {starts:,} with {b} states")
+        deadline.check("searching for a small machine")
         price = 0.0 if is_clean else k * math.log(b) + math.log(C)
         for length, rows in due:
             part = labels[rows, : length + 1]

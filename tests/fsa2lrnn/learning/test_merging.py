@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, equivalent, zoo
-from fsa2lrnn.deadline import Deadline, ProcessorLimit
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 from fsa2lrnn.learning import from_pairs, merging
 from fsa2lrnn.learning.attempt import LearningStart
@@ -67,18 +67,6 @@ def test_the_description_prefers_the_machine_and_a_repair_finds_it():
     assert wrong_labels(target, data) < 0.5 * wrong_labels(wrong, data)
     with pytest.raises(OutOfTime, match="changing columns"):
         patch_table(delta, 0, *words, deadline=Deadline(0.0))
-
-
-def test_a_limit_of_processor_time_reports_its_steps_and_has_parts():
-    steps = []
-    limit = ProcessorLimit(60.0, report=steps.append)
-    limit.check("one step")
-    part = limit.part(0.5)
-    assert 29 < part.left() <= 30
-    part.check("another")
-    assert steps == ["one step", "another"]
-    with pytest.raises(OutOfTime, match=r"late: a share of .* s of the limit of 60 s has passed"):
-        limit.part(0.0).check("late")
 
 
 def attempt(**changes):

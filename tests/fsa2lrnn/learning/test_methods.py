@@ -332,7 +332,6 @@ def test_hypotheses_are_compared_for_long_words_with_one_label_of_two(regex):
     words = ["".join(rng.choice(["a", "b", "c"], size=m, p=p)) for m in (8, 9, 10) for p in P for _ in range(100)]
     found = learn([(word, target.transduce(word)[-1]) for word in words], report=stages.append)
     assert ": hypotheses and search, at most" in stages[0]["stage"]
-    assert len(stages) > 1
     assert equivalent(found.machine, target) is None
 
 
