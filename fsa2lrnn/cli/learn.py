@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fsa2lrnn.learning import Learned
     from fsa2lrnn.learning.learning_run import Record
 
-LearnMethod = Literal["train", "rpni", "merge"]
-_NOISE = 'the share of outputs that are wrong (0.1), or "unknown"; by default none, and contradictory data are refused'
+LearnMethod = Literal["train"]
+_NOISE = 'the share of outputs of DATA that are wrong (0.1), or "unknown"; by default it is estimated'
 _EVERY = 25  # evaluations between two progress lines
 
 
@@ -29,18 +29,22 @@ def learn(
         str,
         typer.Argument(
             metavar="SOURCE|DATA",
-            help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv .dat .abbadingo)",
+            help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv .dat .words .txt)",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; a second call resumes it")],
     method: Annotated[
-        LearnMethod,
-        typer.Option(help="train; for DATA also rpni (no output is wrong) and merge (some are wrong)"),
-    ] = "train",
+        LearnMethod | None,
+        typer.Option(
+            help="by default train for SOURCE, and several methods in turn for DATA: the simplest machine wins"
+        ),
+    ] = None,
     label_noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
     held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA that is held out")] = 0.1,
     steps: Annotated[int | None, typer.Option(min=1, help="the largest number of updates")] = None,
-    seconds: Annotated[float | None, typer.Option("--max-seconds", min=0.1, help="time limit for every method")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=0.1, help="time limit; 120 s of processor time for DATA")
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,9 +56,15 @@ def learn(
     alphabet: Annotated[
         str | None, typer.Option(metavar="LETTERS", help="the alphabet; DATA with other letters is refused")
     ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="WORD,LABEL", help="the columns of a .csv, or keys of a .jsonl, that are read")
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="what separates the events in a cell of DATA, such as ';'")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE, or on the words of DATA.
+    """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE; or learn from words, DATA.
 
     The folder contains the model, the trained network, the machine as DOT and JSON, and the evidence. The exit code is
     1 if the budget ended before a proof.
@@ -66,7 +76,9 @@ def learn(
     check_folder(output)
 
     letters = None if alphabet is None else sources.typed_letters(alphabet)
-    given = {"method": method, "held_out": held_out, "alphabet": letters}
+    given = {"method": method, "held_out": held_out, "alphabet": letters, "separator": separator}
+    if columns is not None:
+        given["columns"] = _columns(columns)
     if not learn_in(output, source, as_json, **given, **changed):
         raise typer.Exit(NO)
 
@@ -85,6 +97,14 @@ def _noise(text: str | None) -> float | None:
         raise UnsupportedFormat(f"--label-noise {text!r}: give a share as 0.1, or unknown") from None
 
 
+def _columns(text: str) -> tuple[str, str]:
+    """Return two names separated by a comma; raise `UnsupportedFormat` for other texts."""
+    word, _, label = text.partition(",")
+    if not (word.strip() and label.strip()) or "," in label:
+        raise UnsupportedFormat(f"--columns {text!r}: give the names of two columns, as --columns trace,verdict")
+    return word.strip(), label.strip()
+
+
 def learn_in(out: Path, source: str, as_json: bool, **options: Any) -> bool:
     """Learn and print the result; return False if there is a target and the result is not proved equal to it."""
     from fsa2lrnn.learning import Agreement, summary
@@ -95,14 +115,17 @@ def learn_in(out: Path, source: str, as_json: bool, **options: Any) -> bool:
     evaluations = 0
 
     def show(record: Record) -> None:
-        """Print every so many evaluations one line."""
+        """Print every so many evaluations, one line, and what is seen of words."""
         nonlocal evaluations
+        if "stage" in record:
+            console.say(str(record["stage"]))
+            return
         evaluations += 1
         if evaluations % _EVERY == 0 and not console.is_quiet():
             console.err.print(console.markup(_line(record)))
 
     learned = learn_machine(source, folder=out, report=show, **options)
-    for doubt in _doubts(learned, options.get("noise", 0.0)):
+    for doubt in _doubts(learned, options.get("noise", None if learned.noise else 0.0)):
         console.error("warning", doubt)
     if as_json:
         console.emit_json(summary(learned) | {"folder": str(out)})
@@ -125,7 +148,7 @@ def _doubts(learned: Learned, noise: float | None) -> Iterator[str]:
     if noise is not None and learned.faults > (wrong := noise * labels) + 4 * math.sqrt(wrong + 1):
         yield (
             f"{learned.faults:,} of {labels:,} outputs are not the machine's, and label noise {noise:g} explains "
-            f"{wrong:,.0f}: give more --steps, or the noise that the labels have by --label-noise"
+            f"{wrong:,.0f}: give more time, or the noise that the labels have by --label-noise"
         )
     n, of_output = machine.n_states, math.log2(len(set(machine.outputs)) or 1)
     if (bits := n * (len(machine.alphabet) * math.log2(n) + of_output)) > labels * of_output:
@@ -152,6 +175,8 @@ def _print(learned: Learned, folder: Path) -> None:
     wrong = f"{learned.faults:,} of {learned.labels:,} outputs that it was shown are not the machine's"
     if learned.trail and learned.trail[-1].get("event") == "end of the budget":
         rows.append(("ended", "by its budget: this is the best machine so far, which more steps or seconds may better"))
+    if learned.noise is not None:
+        rows.append(("noise", f"wrong outputs: {learned.noise}"))
     console.facts("machine", [*rows, ("time", f"{learned.seconds:.1f} s"), ("errors", wrong), ("saved", str(folder))])
 
 

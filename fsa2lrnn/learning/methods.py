@@ -21,15 +21,16 @@ from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import alone, endings, exists
+from fsa2lrnn.learning.choosing import SECONDS, choose, estimate_noise
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement, is_restricted
 from fsa2lrnn.learning.learning_run import LearningRun, Record, WholeRun
-from fsa2lrnn.learning.merging import merge, merge_noisy, wrong_labels
+from fsa2lrnn.learning.merging import wrong_labels
 from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
 from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
 from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
-from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
+from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, is_word_file, read_words
 from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.layers import name_of
 from fsa2lrnn.nn.model import LRNN
@@ -39,8 +40,8 @@ from fsa2lrnn.training.trainer import Stop, use_threads
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.extraction import extract
 
-METHODS = ("train", "rpni", "merge")
-"""Learning methods: gradient descent with one-hot columns; state merging for correct labels (RPNI) or by a test."""
+METHODS = ("choice", "train")
+"""Learning methods: several in turn, for data (`choosing`); gradient descent with one-hot columns."""
 HELD_OUT = 0.1  # of a user's words
 _LARGEST = 8  # numbers that a reflection layer exchanges, at most, unless the recipe states their number
 
@@ -53,10 +54,12 @@ def learn(
     source: Source,
     recipe: Recipe | None = None,
     *,
-    method: str = "train",
+    method: str | None = None,
     sampler: str = "task",
     held_out: float = HELD_OUT,
     alphabet: Sequence[Hashable] | None = None,
+    columns: tuple[str, str] | None = None,
+    separator: str | None = None,
     folder: str | Path | None = None,
     resume: bool = True,
     report: Callable[[Record], None] | None = None,
@@ -72,11 +75,12 @@ def learn(
         source: a machine, or text that names one ("task:sum_mod(5)", "regex:(ab)*", a file of a machine); or data: the
             path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
         recipe: how to train; by default `recipe_for` the number of states, with `changes`.
-        method: "train"; for data also "rpni", which merges states within seconds (AALpy) and requires correct labels,
-            or "merge", which merges them by a statistical test that allows wrong ones (`merging`).
+        method: "train", the default for a machine; for data also "choice", the default, which runs several methods
+            and takes the machine of the shortest description (`choosing`).
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are held out, 0 for none.
         alphabet: the letters; a word with another letter is refused, and a machine has to have exactly these.
+        columns, separator: of a file of words, as `word_files.read_words` takes them.
         folder: the folder where the run is saved, and from which an interrupted run resumes.
         report: called at each evaluation with its record.
 
@@ -84,23 +88,26 @@ def learn(
         UnsupportedFormat: for an invalid source, data or settings, and for labels that contradict each other unless
             `noise` allows wrong ones.
         BudgetExceeded: if no head has a machine of a manageable size at the end.
-        OutOfTime: if the recipe's seconds end a merger. Training that they end returns its current machine with the
-            verdict on it.
-        MissingPackage: for "rpni" without AALpy.
 
     >>> found = learn("task:sum_mod(2)")
     >>> found.is_proved, found.machine.n_states, found.scope
     (True, 2, 'every word')
     """
-    if method not in METHODS:
+    if method is not None and method not in METHODS:
         raise UnsupportedFormat(f"method {method!r} is not known: choose one of {', '.join(METHODS)}")
     if not 0 <= held_out < 1:
         raise UnsupportedFormat(f"held_out = {held_out!r} must be a share from 0 to below 1")
     if recipe is not None and changes:
         raise UnsupportedFormat(f"give a recipe or changes ({', '.join(changes)}), not both")
-    machine, data = _machine_or_data(source, alphabet)
+    machine, data = _machine_or_data(source, alphabet, columns, separator)
+    method = method or ("train" if data is None else "choice")
     n_states = None if machine is None else minimise(machine).n_states
+    if method == "choice" and recipe is None:
+        # The share of wrong labels is estimated unless it is stated.
+        changes = {"noise": None, "seconds": SECONDS} | changes
     recipe = recipe or recipe_for(n_states, _counts_every_word(machine, source, sampler), **changes)
+    if method == "choice" and (unused := {*changes} - {"noise", "seconds", "seed"}):
+        raise UnsupportedFormat(f"{', '.join(sorted(unused))}: settings of training, for data with method='train'")
     if recipe.suffixes and not _counts_every_word(machine, source, sampler):
         raise UnsupportedFormat(
             f"suffixes = {recipe.suffixes} take a machine of which every word counts: leave suffixes out, or take "
@@ -113,13 +120,8 @@ def learn(
             )
         block = recipe.block or min(_LARGEST, n_states)
         recipe = replace(recipe, block=block, factors=recipe.factors or block - 1 or 1)
-    if data is None and method in ("rpni", "merge"):
+    if data is None and method != "train":
         raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
-    if method == "rpni" and not recipe.is_clean:
-        raise UnsupportedFormat(
-            f'method "rpni" takes every label for right, yet noise = {recipe.noise} says that some are wrong: take '
-            'method "merge" or "train", or leave noise out'
-        )
     if data is not None:
         check_noise(recipe.noise, len(data.outputs))
         if recipe.is_clean:
@@ -191,8 +193,13 @@ def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
     return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
 
 
-def _machine_or_data(source: Source, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
+def _machine_or_data(
+    source: Source, alphabet: Sequence[Hashable] | None, columns: tuple[str, str] | None, separator: str | None
+) -> tuple[MooreMachine | None, Data | None]:
     """Return the machine or the words that a source names; exactly one of the two is None."""
+    is_file = isinstance(source, str | Path) and is_word_file(source)
+    if (columns or separator) and not is_file:
+        raise UnsupportedFormat("columns and a separator are for .csv and .jsonl files of words: leave them out")
     if isinstance(source, MooreMachine):
         if alphabet is not None:
             align(tuple(alphabet), source.alphabet)
@@ -200,12 +207,12 @@ def _machine_or_data(source: Source, alphabet: Sequence[Hashable] | None) -> tup
     if isinstance(source, Data):
         return None, source
     if isinstance(source, str | Path):
-        if Path(source).suffix in ENDINGS:
-            return None, read_words(source, alphabet)
+        if is_file:
+            return None, read_words(source, alphabet, columns, separator)
         if exists(source) and not str(source).lower().endswith(tuple(endings().split())):
             raise UnsupportedFormat(
-                f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in .jsonl, .csv and "
-                f".dat, automata in {endings()}"
+                f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in "
+                f"{' '.join(ENDINGS)}, automata in {endings()}"
             )
         return MooreMachine.from_source(str(source), alphabet=alphabet), None
     return None, from_pairs(source, alphabet)
@@ -260,14 +267,17 @@ def _from_data(
 ) -> Learned:  # fmt: skip
     """Return the result of merging or training on a user's words, with the agreement on those held out."""
     training, out = data.split(held_out, recipe.seed)
-    begun = time.monotonic()
-    if method != "train":
-        deadline = Deadline.of(recipe.seconds)
-        machine = merge(training, deadline) if method == "rpni" else merge_noisy(training, recipe.noise, deadline)
+    begun, noise = time.monotonic(), recipe.noise
+    if method == "choice":
+        said = (lambda what: report({"stage": what})) if report is not None else (lambda _: None)
+        limit = Deadline(recipe.seconds or SECONDS, of_processor=True)
+        machine = choose(training, noise, limit, said)
+        estimate = estimate_noise(machine, data)
+        noise = estimate.share if noise is None else noise
         model = compile_machine(machine, normalisation="onehot")
         return Learned(
-            model, machine, _evidence(machine, out, data, recipe.noise), _DATA_SCOPE, (), None, (), 0, 0,
-            time.monotonic() - begun, wrong_labels(machine, training), training.n_labels,
+            model, machine, _evidence(machine, out, data, noise), _DATA_SCOPE, (), None, (), 0, 0,
+            time.monotonic() - begun, wrong_labels(machine, training), training.n_labels, estimate,
         )  # fmt: skip
     examples = UserWords(data.alphabet, data.outputs, training.tokens, training.labels)
     run = LearningRun(recipe, examples, None, None)

@@ -49,6 +49,7 @@ def patch_table(
     deadline: Deadline = NEVER,
     *,
     completely: bool = False,
+    price: float = 0.0,
 ) -> PatchedTable:
     """Return columns (|Σ|, b) of an automaton repaired for words (B, T) with labels (B, T+1), the empty word's first.
 
@@ -58,6 +59,8 @@ def patch_table(
     Args:
         completely: whether only a table without label errors is wanted. Then the search ends once errors would be left
             even if each further change removed as many as the best of the last 16.
+        price: nats by which the cost of the labels may rise when a state is merged; without it, states are merged as
+            long as that adds no label error.
 
     Raises `OutOfTime` at the deadline.
 
@@ -80,11 +83,12 @@ def patch_table(
             faults.append(_faults(run.counts))
             if completely and changes >= _RECENT and _is_vain(faults):
                 return PatchedTable(run.next_state, changes, merged, before, faults[-1])
-        fewer = merged
-        while (smaller := _merged(run, words, deadline)) is not None:
+        fewer, needed = merged, set[int]()
+        while (smaller := _merged(run, words, deadline, price, needed)) is not None:
             run = words.run(smaller)
             merged += 1
-        if not _faults(run.counts) or merged == fewer or changes >= _CHANGES:
+        # A state that a change is worth may be worth less than its price: a second round could go on for ever.
+        if price or not _faults(run.counts) or merged == fewer or changes >= _CHANGES:
             return PatchedTable(run.next_state, changes, merged, before, _faults(run.counts))
 
 
@@ -123,20 +127,25 @@ class _Words(NamedTuple):
         return _recounts(tables, bounds, which, run.states, self.tokens, self.labels, run.counts)
 
 
-def _merged(run: _Run, words: _Words, deadline: Deadline) -> np.ndarray | None:
+def _merged(run: _Run, words: _Words, deadline: Deadline, price: float, needed: set[int]) -> np.ndarray | None:
     """Return columns with the rarest dispensable state merged into another; None if there is none."""
     f, _, counts = run
-    faults, visits = _faults(counts), counts.sum(1)
+    measure, most = (_cost, _cost(counts) + price) if price else (_faults, _faults(counts))
+    visits = counts.sum(1)
     order = [q for q in np.argsort(visits, kind="stable").tolist() if visits[q]]
     for rare in order:
-        deadline.check("changing columns")
+        deadline.check(f"merging {len(order)} states")
+        if rare in needed:
+            continue
         label = counts[rare].argmax()
         # Only states of the same usual label, the most visited first; the start keeps its state.
         others = [q for q in order[::-1] if q != rare and counts[q].argmax() == label] if rare != words.start else []
         tables = [np.where(f == rare, other, f) for other in others]
-        for table, after in zip(tables, words.recounts(run, tables), strict=True):
-            if _faults(after) <= faults:
-                return table
+        measured = [measure(after) for after in words.recounts(run, tables)]
+        if measured and min(measured) <= most:
+            return tables[int(np.argmin(measured))]
+        if price:  # a state that is not worth a merge once is rarely worth one later
+            needed.add(rare)
     return None
 
 

@@ -82,6 +82,45 @@ class Agreement:
         )
 
 
+_DEPENDENT = 4.0  # standard deviations of the errors by context above which they are no noise
+
+
+@dataclass(frozen=True)
+class NoiseEstimate:
+    """How many labels are not the outputs of a machine: wrong ones, if the machine is right.
+
+    Args:
+        wrong, labels: the numbers of such labels and of all.
+        dependence: of the errors on the state and the last two letters, in standard deviations.
+    """
+
+    wrong: int
+    labels: int
+    dependence: float
+
+    @property
+    def share(self) -> float:
+        """The share of wrong labels."""
+        return self.wrong / self.labels
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval for the share."""
+        return wilson(self.wrong, self.labels)
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the errors are independent of state and letters, as wrong labels are, as far as they show."""
+        return self.dependence < _DEPENDENT
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        text = f"{self.wrong:,} of {self.labels:,}, {self.share:.2%} ({low:.2%} to {high:.2%}, 95 %)"
+        return (
+            text if self.is_noise else f"{text}, but errors depend on the state and letters: the machine is not right"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Learned(Brief):
     """A learned machine and the verdict on it.
@@ -98,6 +137,7 @@ class Learned(Brief):
         trail: a record per evaluation, and one per event (`"event"`: "start", "refuted", "stuck", "end").
         steps, starts, seconds: the cost of the run.
         faults, labels: the number of label errors in the last evaluation, and the number of its labels.
+        noise: the estimated share of wrong labels of all words, None if the method estimates none.
     """
 
     model: LRNN
@@ -112,6 +152,7 @@ class Learned(Brief):
     seconds: float
     faults: int
     labels: int
+    noise: NoiseEstimate | None = None
 
     @property
     def is_proved(self) -> bool:

@@ -142,6 +142,7 @@ def summary(found: Learned) -> dict[str, Any]:
         "seconds": found.seconds,
         "faults": found.faults,
         "labels": found.labels,
+        "noise": found.noise and {"share": found.noise.share, "interval": found.noise.interval, **vars(found.noise)},
     }
 
 

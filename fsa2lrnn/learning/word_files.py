@@ -1,4 +1,4 @@
-"""Readers of words with outputs: JSON lines, CSV, or pairs as AALpy takes them; letters and outputs of any kind.
+"""Readers of words with outputs: JSON lines, CSV, files of competitions, or pairs as AALpy takes them.
 
 A line of a `.jsonl` file is one of
 
@@ -9,10 +9,15 @@ A line of a `.jsonl` file is one of
 null is an output that is not known. A `.csv` file has the columns `word` and `output` or `outputs`; letters and outputs
 are strings, separated by blanks, and a word without a blank is read character by character, or in a file with longer
 texts between commas, as these. Outputs are booleans if all of them are true or false, in upper or lower case; an empty
-cell is not known.
+cell and null are not known. In both kinds other names of the two columns, and what separates letters, can be stated.
 
-A `.dat` or `.abbadingo` file has the lines `words letters` and, for each word, `label length letters…`, as Abbadingo,
-StaMinA and flexfringe write it; the label -1 is not known, labels 1 and 0 are booleans.
+A file of a competition (`.dat`, `.abbadingo`, `.words`, `.txt`) has words in one of these lines:
+
+    1 3 a b a       Abbadingo, flexfringe: label, length, letters; the first line has the numbers of words and letters
+    3 a b a         TAYSIR: length, letters, the same first line; no output is known
+    + a b a         StaMinA: + or -, letters; ? is not known
+
+The label -1 is not known; labels 1 and 0 are booleans.
 """
 
 from __future__ import annotations
@@ -50,7 +55,8 @@ class _Entry(NamedTuple):
 _NONE = object()
 _BOOLEAN = ("true", "false")
 _PRINTED_LIST = re.compile(r"""[\[(](?:\s*u?['"].*|.*[,\s]\s*[^\s\])]+,?)[\])]""")  # ['a', 'b'], [1 2], but not [ ( ) ]
-ENDINGS = (".jsonl", ".csv", ".dat", ".abbadingo")
+_COMPETITIONS = (".dat", ".abbadingo", ".words", ".txt")
+ENDINGS = (".jsonl", ".csv", *_COMPETITIONS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +116,10 @@ class Data:
             return self, None
         return self._pick(order[n_out:].sort().values), self._pick(order[:n_out].sort().values)
 
+    def shuffled(self, seed: int) -> Data:
+        """Return the words in an order drawn by the seed."""
+        return self._pick(torch.randperm(len(self.tokens), generator=torch.Generator().manual_seed(seed)))
+
     def _pick(self, rows: Tensor) -> Data:
         return replace(self, **{name: getattr(self, name)[rows] for name in ("tokens", "labels", "lines", "lengths")})
 
@@ -117,8 +127,23 @@ class Data:
         return self.tokens, self.labels, self.lines, self.lengths
 
 
-def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> Data:
+def is_word_file(path: str | Path) -> bool:
+    """Return whether a path has the ending of a file of words; `.fst.txt` is an automaton."""
+    return Path(path).suffix in ENDINGS and not str(path).endswith(".fst.txt")
+
+
+def read_words(
+    path: str | Path,
+    alphabet: Sequence[Hashable] | None = None,
+    columns: tuple[str, str] | None = None,
+    separator: str | None = None,
+) -> Data:
     """Return the words of a file, over the letters that occur or over `alphabet`.
+
+    Args:
+        columns: the names of the columns (JSON keys) of the words and of the outputs at their ends; all others are
+            ignored.
+        separator: the text between the letters of a word, and between its outputs.
 
     Raises:
         UnsupportedFormat: naming invalid lines, or for a file without a non-empty word or with a single output.
@@ -126,11 +151,18 @@ def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> 
     """
     path = Path(path)
     content = path.read_bytes()
-    readers = {".jsonl": _json_lines, ".csv": _csv_lines, ".dat": _abbadingo_lines, ".abbadingo": _abbadingo_lines}
-    if path.suffix not in readers:
-        raise UnsupportedFormat(f"{path}: words are read from {', '.join(readers)} files: name it so")
+    if not is_word_file(path):
+        raise UnsupportedFormat(f"{path}: words are read from {', '.join(ENDINGS)} files: name it so")
+    if path.suffix in _COMPETITIONS and (columns or separator):
+        raise UnsupportedFormat(f"{path}: columns and a separator are for .csv and .jsonl: leave them out")
     faults: list[str] = []
-    entries = readers[path.suffix](decode(content, str(path)), faults)
+    text = decode(content, str(path))
+    if path.suffix == ".jsonl":
+        entries = _json_lines(text, faults, columns, separator)
+    elif path.suffix == ".csv":
+        entries = _csv_lines(text, faults, columns, separator)
+    else:
+        entries = _competition_lines(text, faults)
     return _numbered(entries, faults, str(path), alphabet)
 
 
@@ -154,21 +186,26 @@ def from_pairs(pairs: Iterable[object], alphabet: Sequence[Hashable] | None = No
     return _numbered(entries, faults, "the data", alphabet)
 
 
-def _json_lines(text: str, faults: list[str]) -> list[_Entry]:
+def _json_lines(text: str, faults: list[str], columns: tuple[str, str] | None, separator: str | None) -> list[_Entry]:
     """Return the entries of JSON lines, and add to `faults` the lines that are invalid."""
     entries: list[_Entry] = []
     for line, each in enumerate(text.split("\n"), 1):
         if not each.strip():
             continue
         try:
-            entries.append(_entry(line, parse_json(each, f"line {line}", is_line=True)))
+            value = parse_json(each, f"line {line}", is_line=True)
+            if columns and not (isinstance(value, dict) and {*columns} <= {*value}):
+                raise UnsupportedFormat(f"{shown(value)} lacks {' or '.join(map(repr, columns))}")
+            if columns:
+                value = {"word": value[columns[0]], "output": value[columns[1]]}
+            entries.append(_entry(line, value, separator))
         except UnsupportedFormat as fault:
             text_of = str(fault)
             faults.append(text_of if text_of.startswith(f"line {line}") else f"line {line}: {text_of}")
     return entries
 
 
-def _entry(line: int, value: object) -> _Entry:
+def _entry(line: int, value: object, separator: str | None) -> _Entry:
     """Return the entry of one JSON value: an object with "output" or "outputs", or a pair."""
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], list | str):
         value = {"word": value[0], "output": value[1]}
@@ -176,7 +213,10 @@ def _entry(line: int, value: object) -> _Entry:
         raise UnsupportedFormat(f'{shown(value)} is neither {{"word": …, "output": …}}, with "outputs", nor a pair')
     if not isinstance(value["word"], list | str):
         raise UnsupportedFormat(f"word = {shown(value['word'])} is neither a list of letters nor text")
-    word = tuple(symbols.from_json(letter) for letter in value["word"])
+    letters = value["word"]
+    if separator and isinstance(letters, str):
+        letters = _separated(letters, separator)
+    word = tuple(symbols.from_json(letter) for letter in letters)
     if "output" in value:
         return _Entry(line, word, (*[_NONE] * len(word), _label(value["output"])))
     if not isinstance(value["outputs"], list):
@@ -199,28 +239,42 @@ def _dense(line: int, word: tuple[Hashable, ...], outputs: list[Any]) -> _Entry:
     )
 
 
-def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
+def _separated(text: str, separator: str) -> list[str]:
+    """Return the texts between separators, without blanks around them; white space as a separator may repeat."""
+    return [each for part in text.split(separator if separator.strip() else None) if (each := part.strip())]
+
+
+def _csv_lines(text: str, faults: list[str], columns: tuple[str, str] | None, separator: str | None) -> list[_Entry]:
     """Return the entries of a CSV file, and add to `faults` the lines that are invalid."""
     rows = csv.reader(StringIO(text, newline=""))
     try:
         header = [name.strip() for name in next(rows, [])]
-        if header not in (["word", "output"], ["word", "outputs"]):
-            columns = f"the columns are {', '.join(header)}" if any(header) else "there are no columns"
-            faults.append(f"line 1: {columns}: begin the file with word,output or word,outputs")
+        known = [columns] if columns else [("word", "output"), ("word", "outputs")]
+        chosen = next((names for names in known if {*names} <= {*header}), None)
+        if chosen is None or (not columns and len(header) != 2):
+            present = f"the columns are {', '.join(header)}" if any(header) else "there are no columns"
+            expected = "name two of them" if columns else "begin the file with word,output or word,outputs, or name two"
+            faults.append(f"line 1: {present}: {expected} (--columns WORD,LABEL, in Python columns=(…, …))")
             return []
         entries: list[_Entry] = []
-        numbered = [(rows.line_num, row) for row in rows if row]
+        places = [header.index(name) for name in chosen]
+        numbered = list[tuple[int, list[str]]]()
+        for row in rows:
+            if len(row) == len(header):
+                numbered.append((rows.line_num, [row[place].strip() for place in places]))
+            elif row:
+                faults.append(f"line {rows.line_num}: {len(row)} columns, not {len(header)}")
         # One rule per file: were it one per word, a word of a single long letter would fall apart.
         try:
-            split = _splitter([row[0].strip() for _, row in numbered])
+            split = (
+                (lambda cell: _separated(cell, separator))
+                if separator
+                else _splitter([cell for _, (cell, _) in numbered])
+            )
         except UnsupportedFormat as fault:
             faults.append(str(fault))
             return []
-        for line, row in numbered:
-            if len(row) != 2:
-                faults.append(f"line {line}: {len(row)} columns, not 2")
-                continue
-            cell, output = row[0].strip(), row[1].strip()
+        for line, (cell, output) in numbered:
             if _PRINTED_LIST.fullmatch(cell):
                 faults.append(f"line {line}: {shown(cell)} is a list as Python prints it: write its letters and blanks")
             if len(cell) == 1 and is_epsilon(cell):
@@ -229,16 +283,21 @@ def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
                 faults.append(f"line {line}: {output} is a name of no output: leave the cell empty")
             word = tuple(split(cell))
             try:
-                if header[1] == "output":
-                    entries.append(_Entry(line, word, (*[_NONE] * len(word), output or _NONE)))
+                if chosen[1] == "outputs":
+                    texts = _separated(output, separator or " ")
+                    entries.append(_dense(line, word, [_label_of_cell(each) for each in texts]))
                 else:
-                    entries.append(_dense(line, word, output.split()))
+                    entries.append(_Entry(line, word, (*[_NONE] * len(word), _label_of_cell(output))))
             except UnsupportedFormat as fault:
                 faults.append(f"line {line}: {fault}")
     except csv.Error as fault:
         faults.append(f"line {rows.line_num}: {fault}")
         return []
     return _truthful(entries)
+
+
+def _label_of_cell(text: str) -> Any:
+    return _NONE if text.casefold() in ("", "null") else text
 
 
 def _splitter(cells: list[str]) -> Callable[[str], Sequence[str]]:
@@ -252,29 +311,48 @@ def _splitter(cells: list[str]) -> Callable[[str], Sequence[str]]:
             cell = next(cell for cell in cells if sign in cell)
             raise UnsupportedFormat(
                 f"the word {cell[:40]!r} has {sign!r}, which can be a letter or stand between letters: separate the "
-                "letters of all words by blanks"
+                "letters of all words by blanks, or state the separator"
             )
     return lambda cell: cell
 
 
-def _abbadingo_lines(text: str, faults: list[str]) -> list[_Entry]:
-    """Return the entries of an Abbadingo file, and add to `faults` what contradicts its header or is invalid."""
+_SIGNS = {"+": "1", "-": "0", "?": "-1"}
+
+
+def _competition_lines(text: str, faults: list[str]) -> list[_Entry]:
+    """Return the entries of a file of Abbadingo, TAYSIR or StaMinA, and add to `faults` what is invalid."""
     lines = [(line, fields) for line, each in enumerate(text.split("\n"), 1) if (fields := each.split())]
-    (first, header), *rest = lines or [(1, [])]
-    if len(header) != 2 or not all(re.fullmatch("[0-9]{1,9}", field) for field in header):
-        faults.append(f"line {first}: begin the file with the numbers of its words and letters")
+    first, header = lines[0] if lines else (1, [])
+    is_signed = header[:1] and header[0] in _SIGNS
+    if not is_signed and (len(header) != 2 or not all(re.fullmatch("[0-9]{1,9}", field) for field in header)):
+        faults.append(
+            f"line {first}: begin the file with the numbers of its words and letters (Abbadingo, TAYSIR), or a line "
+            "with + or - and the letters of a word (StaMinA)"
+        )
         return []
+    rest = lines if is_signed else lines[1:]
+    # Without labels each line begins with its length; a file that fits both readings has labels.
+    is_unlabelled = all(fields[0] == str(len(fields) - 1) for _, fields in rest) and not all(
+        fields[1:2] == [str(len(fields) - 2)] for _, fields in rest
+    )
     entries: list[_Entry] = []
-    for line, (label, *others) in rest:
-        length, *word = others or [""]
+    for line, fields in rest:
+        if is_signed:
+            label, length, word = _SIGNS.get(fields[0], ""), str(len(fields) - 1), fields[1:]
+        elif is_unlabelled:
+            label, length, *word = "-1", *fields
+        else:
+            label, length, *word = fields if len(fields) > 1 else [*fields, ""]
         if length != str(len(word)):
             faults.append(f"line {line}: length {length or 'missing'}, but {counted(len(word), 'letter')}: correct it")
+        elif not label:
+            faults.append(f"line {line}: {fields[0]} is none of + - ?: correct it")
         elif any("/" in letter or ":" in letter for letter in word):
             faults.append(f"line {line}: letters with attributes are not read: leave them out")
         else:
             entries.append(_Entry(line, tuple(word), (*[_NONE] * len(word), _NONE if label == "-1" else label)))
     letters = len({letter for entry in entries for letter in entry.word})
-    if not faults and (len(rest), max(letters, int(header[1]))) != (int(header[0]), int(header[1])):
+    if not (faults or is_signed) and (len(rest), max(letters, int(header[1]))) != (int(header[0]), int(header[1])):
         faults.append(
             f"line {first}: {' '.join(header)}, but there are {len(rest)} words of {letters} letters: correct it"
         )
@@ -310,7 +388,7 @@ def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: S
         content = "only the empty word" if entries else "no words"
         raise UnsupportedFormat(f"{origin} has {content}: add lines, each with a word of one or more letters")
     if not outputs.symbols:
-        raise UnsupportedFormat(f"{origin} has no output that is known: label some words")
+        raise UnsupportedFormat(f"{origin} has no output that is known, as TAYSIR's words: label some of them")
     if len(outputs.symbols) < 2:
         raise UnsupportedFormat(
             f"{origin} holds the output {outputs.symbols[0]!r} and no other: there is nothing to learn from"

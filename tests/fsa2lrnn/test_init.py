@@ -189,7 +189,7 @@ def test_every_extra_that_is_named_brings_what_is_asked_of_it():
         for call in ast.walk(ast.parse(text))
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("require", "missing")
     ]
-    assert {extra for _, extra in asked} >= {"gpu", "hf", "learn", "plot", "repair", "sweep", "test"}
+    assert {extra for _, extra in asked} >= {"gpu", "hf", "plot", "repair", "sweep", "test"}
     for module, extra in asked:
         assert extra is None or module.partition(".")[0] in PACKAGES[extra], (module, extra)
 

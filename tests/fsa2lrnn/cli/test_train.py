@@ -15,8 +15,8 @@ PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" fo
 def test_wrong_labels_and_settings_by_name(call, tmp_path):
     (tmp_path / "words.jsonl").write_text(PARITY + '["1", false]\n')
     code, out, _ = call(
-        "learn", "words.jsonl", "-o", "run", "--label-noise", "0.05", "--held-out", "0", "--set", "settle=30", "--set",
-        "length=6", "--steps", "700",
+        "learn", "words.jsonl", "-o", "run", "--method", "train", "--label-noise", "0.05", "--held-out", "0",
+        "--set", "settle=30", "--set", "length=6", "--steps", "700",
     )  # fmt: skip
     assert code == 0
     assert "no words were held out" in out

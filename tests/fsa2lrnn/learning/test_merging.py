@@ -1,6 +1,4 @@
-"""State merging with and without noise, and the attempts that use it."""
-
-import sys
+"""State merging, the repair of tables, and the attempts of training."""
 
 import numpy as np
 import pytest
@@ -8,45 +6,13 @@ import torch
 
 from fsa2lrnn import MooreMachine, equivalent, zoo
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.errors import BudgetExceeded, MissingPackage, OutOfTime, UnsupportedFormat
-from fsa2lrnn.learning import merging
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime
+from fsa2lrnn.learning import from_pairs, merging
 from fsa2lrnn.learning.attempt import LearningStart
 from fsa2lrnn.learning.examples import FreshWords
-from fsa2lrnn.learning.merging import (
-    LEAST_SHARE,
-    _predict,
-    description,
-    merge,
-    merge_noisy,
-    merge_states,
-    merge_within,
-    prefix_tree,
-    repaired,
-    wrong_labels,
-)
+from fsa2lrnn.learning.merging import description, machine_of_table, merge, wrong_labels
+from fsa2lrnn.learning.patching import patch_table
 from fsa2lrnn.learning.recipe import Recipe
-from fsa2lrnn.learning.word_files import from_pairs
-
-
-def words(n):
-    return [()] if not n else [(*word, a) for word in words(n - 1) for a in "012"]
-
-
-def test_rpni_finds_the_machine_of_clean_words_and_refuses_contradictions():
-    target = zoo.sum_mod(3)
-    pairs = [((), 0)] + [(word, target.transduce(word)[-1]) for n in range(1, 5) for word in words(n)]
-    assert equivalent(merge(from_pairs(pairs)), target) is None
-    with pytest.raises(UnsupportedFormat, match="RPNI takes words that do not contradict each other"):
-        merge(from_pairs([("a", 0), ("a", 1)]))
-    with pytest.raises(OutOfTime, match="merging states by RPNI: the limit of 0 s has passed"):
-        merge(from_pairs([("a", 0), ("b", 1)]), Deadline(0.0))
-
-
-def test_without_aalpy_the_install_line_is_given(monkeypatch):
-    monkeypatch.setitem(sys.modules, "aalpy", None)
-    monkeypatch.setitem(sys.modules, "aalpy.learning_algs.deterministic_passive.GsmRPNI", None)
-    with pytest.raises(MissingPackage, match=r'method="rpni" needs aalpy, which is not installed: pip install'):
-        merge(from_pairs([("a", 0), ("b", 1)]))
 
 
 def pairs(machine, n, noise, seed=0):
@@ -62,98 +28,45 @@ def pairs(machine, n, noise, seed=0):
     return found
 
 
-@pytest.mark.long_cases("0.0", "0.1")
-@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
-def test_the_machine_is_found_among_wrong_labels(noise):
-    target = zoo.sum_mod(5)
-    data = from_pairs(pairs(target, 300, noise), target.alphabet)
-    assert equivalent(merge_noisy(data, noise), target) is None
+@pytest.mark.parametrize("target", [zoo.sum_mod(5), zoo.random_dfa(8, 3, seed=2, minimal=True)])
+def test_the_machine_of_correct_labels_is_merged(target):
+    data = from_pairs(pairs(target, 300, 0.0), target.alphabet)
+    assert equivalent(merge(data), target) is None
 
 
-@pytest.mark.long
-def test_wrong_labels_of_one_state_are_told_from_two():
-    target = zoo.random_dfa(6, 2, seed=1, minimal=True)
-    data = from_pairs(pairs(target, 200, 0.1), target.alphabet)
-    assert equivalent(merge_noisy(data, None), target) is None
-    target = zoo.random_dfa(6, 2, seed=0, minimal=True)
-    data = from_pairs(pairs(target, 150, 0.2), target.alphabet)
-    assert equivalent(merge_noisy(data, 0.2), target) is None
+def test_a_merger_keeps_every_label_and_fills_what_is_missing():
     words = [("a" * n, 0) for n in range(30)]
-    assert merge_noisy(from_pairs([*words, ("b", 1)]), 0.0).transduce("aab")[-1] == 1
-    spoiled = from_pairs([*words[:-1], ("a" * 29, 1), ("b", 1)])
-    assert merge_noisy(spoiled, 0.0).transduce("a" * 29)[-1] == 1
-    assert merge_noisy(spoiled, 0.2).transduce("a" * 29)[-1] == 0
+    machine = merge(from_pairs([*words, ("b", 1)]))
+    assert machine.transduce("aab")[-1] == 1
+    data = from_pairs([*words[:-1], ("a" * 29, 1), ("b", 1)])
+    assert wrong_labels(merge(data), data) == 0
+
+
+def test_a_merger_ends_at_its_limits(monkeypatch):
+    data = from_pairs(pairs(zoo.sum_mod(5), 100, 0.0))
+    with pytest.raises(OutOfTime, match="merging states, 1 so far: the limit of 0 s has passed"):
+        merge(data, Deadline(0.0))
+    monkeypatch.setattr(merging, "MAX_STATES", 3)
+    with pytest.raises(BudgetExceeded, match="more than 3 states are left: give outputs after every letter, or leave"):
+        merge(data)
+
+
+def test_the_description_prefers_the_machine_and_a_repair_finds_it():
     target = zoo.sum_mod(3)
-    data = from_pairs(pairs(target, 100, 0.1), target.alphabet)
+    data = from_pairs(pairs(target, 200, 0.1), target.alphabet)
     others = [MooreMachine(target.delta, [0, 1, 1]), target, MooreMachine([[0]] * 3, [0])]
     costs = [description(machine, data) for machine in others]
     assert min(costs) == costs[1] < 0.7 * costs[0]
-    data = from_pairs(pairs(target, 200, 0.1), target.alphabet)
     delta = target.delta.copy()
     delta[1, 2] = 1
     wrong = MooreMachine(delta, target.outputs, alphabet=target.alphabet)
-    assert equivalent(repaired(wrong, data), target) is None
+    words = data.tokens.numpy(), data.labels.numpy(), 3
+    table = patch_table(delta, 0, *words, price=5.0).next_state
+    assert equivalent(machine_of_table(table, 0, data), target) is None
     assert wrong_labels(target, data) / data.n_labels == pytest.approx(0.1, abs=0.02)
     assert wrong_labels(target, data) < 0.5 * wrong_labels(wrong, data)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_fold_that_ends_at_a_wrong_label_is_refused_like_a_complete_one(seed):
-    target = zoo.random_dfa(6, 2, seed=seed, minimal=True)
-    data = from_pairs(pairs(target, 200, 0.02 * seed), target.alphabet)
-    states = []
-    for share in (LEAST_SHARE, 1.001 * LEAST_SHARE):
-        child, counts = prefix_tree(data)
-        states.append((merge_states(child, counts, share, 2.0, 256), child, counts))
-    for first, second in zip(*states, strict=True):
-        np.testing.assert_array_equal(first, second)
-
-
-def test_too_many_states_are_refused(monkeypatch):
-    data = from_pairs(pairs(zoo.sum_mod(5), 100, 0.0))
-    monkeypatch.setattr(merging, "MAX_STATES", 3)
-    assert merge_within(data, 0.0, 3.0) is None
-    with pytest.raises(BudgetExceeded, match="more than 3 states are left: give more words, or say that more labels"):
-        merge_noisy(data, 0.0)
-
-
-def test_a_deadline_ends_the_merger_with_what_was_reached(monkeypatch):
-    data = from_pairs(pairs(zoo.sum_mod(3), 100, 0.1))
-    with pytest.raises(OutOfTime, match=r"merging states, 1 so far: the limit of 0 s has passed.*; 0 of 5 bounds were"):
-        merge_noisy(data, 0.1, Deadline(0.0))
-    limit, left = Deadline(1.0), iter([1.0] * 25)
-    monkeypatch.setattr(Deadline, "left", lambda _: next(left, 0.0))  # ends while states are merged
-    with pytest.raises(OutOfTime, match=r"; [1-5] of 5 bounds were tried, and the best machine so far, of \d+ states?"):
-        merge_noisy(data, 0.1, limit)
-
-
-def test_a_deadline_ends_patching():
-    target = zoo.sum_mod(3)
-    wrong = MooreMachine(np.where(target.delta == 0, 1, target.delta), target.outputs, alphabet=target.alphabet)
     with pytest.raises(OutOfTime, match="changing columns"):
-        repaired(wrong, from_pairs(pairs(target, 100, 0.1), target.alphabet), Deadline(0.0))
-
-
-def chances(seen, share, n):
-    """The chance of each label after those seen, by summing over which label the state has."""
-    likelihood = [np.prod([(1 - share if y == s else share / (n - 1)) ** seen[y] for y in range(n)]) for s in range(n)]
-    posterior = np.array(likelihood) / sum(likelihood)
-    return posterior @ np.array([[1 - share if y == s else share / (n - 1) for y in range(n)] for s in range(n)])
-
-
-@pytest.mark.parametrize("seen", [[0, 0, 0], [1, 0, 0], [3, 1, 0], [40, 2, 1]])
-def test_a_prediction_is_bayes_rule_label_by_label(seen):
-    labels, share = np.array([2, 1, 0]), 0.2
-    said = deviation = variance = 0.0
-    now = list(seen)
-    for y in (0, 0, 1):
-        p = chances(now, share, 3)
-        entropy = -(p * np.log(p)).sum()
-        said += np.log(p[y]) + np.log(3)
-        deviation += np.log(p[y]) + entropy
-        variance += (p * np.log(p) ** 2).sum() - entropy**2
-        now[y] += 1
-    assert _predict(np.array(seen), labels, share) == pytest.approx((said, deviation, variance), abs=1e-9)
+        patch_table(delta, 0, *words, deadline=Deadline(0.0))
 
 
 def attempt(**changes):

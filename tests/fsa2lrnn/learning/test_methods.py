@@ -6,9 +6,11 @@ import torch
 
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, equivalent, learn, load, represent, zoo
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
-from fsa2lrnn.learning import Agreement, Recipe, patching, then_prove
+from fsa2lrnn.learning import Agreement, Recipe, from_pairs, patching, then_prove
+from fsa2lrnn.learning.choosing import estimate_noise
 from fsa2lrnn.learning.examples import FreshWords
 from fsa2lrnn.learning.judging import free_output, is_restricted, legal_part
+from fsa2lrnn.learning.literals import Factors, Subsequences, ends
 from fsa2lrnn.learning.patching import patch_table
 from fsa2lrnn.training.data import make_sampler
 from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
@@ -44,18 +46,14 @@ def test_options_that_do_not_fit_the_task_or_the_method_are_refused(tmp_path):
     assert found.scope in ("every word", "every legal word, at the positions that count")
     assert found.model.transduce("1+1*0")[::2] == [1, 0, 1]
     pairs = [("a", 0), ("a", 1), ("aa", 0)]
-    with pytest.raises(UnsupportedFormat, match=r'takes every label for right, yet noise = 0\.5 .* method "merge" or'):
-        learn(pairs, method="rpni", noise=0.5)
     with pytest.raises(UnsupportedFormat, match="contradict each other"):
-        learn(pairs, method="rpni")
+        learn(pairs, noise=0)
     with pytest.raises(
         UnsupportedFormat, match=r"noise = 0\.7, but with 3 outputs a guess is wrong with a share of 0\.667"
     ):
-        learn([("a", 0), ("b", 1), ("ab", 2)], method="merge", noise=0.7)
+        learn([("a", 0), ("b", 1), ("ab", 2)], noise=0.7)
     (tmp_path / "words.tsv").write_text("ab\t1\n")
-    with pytest.raises(
-        UnsupportedFormat, match=r"words with outputs are in \.jsonl, \.csv and \.dat, automata in \.dot"
-    ):
+    with pytest.raises(UnsupportedFormat, match=r"words with outputs are in \.jsonl \.csv \.dat .*, automata in \.dot"):
         learn(tmp_path / "words.tsv")
 
 
@@ -64,15 +62,16 @@ def test_a_users_pairs_and_what_is_known_then():
     draw = torch.Generator().manual_seed(0)
     words = ["".join(map(str, torch.randint(3, (n % 9 + 1,), generator=draw).tolist())) for n in range(400)]
     pairs = [((), 0)] + [(word, target.transduce(word)[-1]) for word in words]
-    found = learn(pairs, steps=3000)
+    found = learn(pairs, method="train", steps=3000)
     assert isinstance(found.verdict, Agreement)
     assert found.verdict.words == 40
     assert equivalent(found.machine, target) is None
     assert "proved" not in found.explain().lower()
     low, high = found.verdict.interval
     assert 0.9 < low < high == 1.0
-    merged = learn(pairs, method="rpni")
-    assert equivalent(merged.machine, target) is None
+    chosen = learn(pairs)
+    assert equivalent(chosen.machine, target) is None
+    assert (chosen.noise.wrong, chosen.noise.labels, chosen.noise.is_noise) == (0, 401, True)
 
 
 def test_then_prove_judges_models_made_otherwise():
@@ -100,13 +99,13 @@ def test_then_prove_judges_models_made_otherwise():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"method": "magic"}, "method 'magic' is not known: choose one of train, rpni, merge"),
+        ({"method": "magic"}, "method 'magic' is not known: choose one of choice, train"),
         ({"held_out": 1.5}, "held_out = 1.5 must be a share from 0 to below 1"),
         ({"depth": 3}, "depth: no such setting of a recipe; it has heads"),
         ({"noise": 2}, "noise = 2 must be a share from 0 to below 1, or None for unknown"),
         ({"noise": 0.5}, r"noise = 0\.5, but with 2 outputs a guess is wrong with a share of 0\.5"),
         ({"recipe": Recipe(), "heads": 3}, r"give a recipe or changes \(heads\), not both"),
-        ({"method": "rpni"}, 'method "rpni" learns from given words: give a file of words, not a machine'),
+        ({"method": "choice"}, 'method "choice" learns from given words: give a file of words, not a machine'),
     ],
 )
 def test_what_does_not_fit_is_refused(given, message):
@@ -114,21 +113,21 @@ def test_what_does_not_fit_is_refused(given, message):
         learn("task:parity", **given)
 
 
-def test_words_with_wrong_labels_are_merged_by_a_test():
+def test_words_with_wrong_labels_and_a_stated_noise():
     target = zoo.sum_mod(3)
     draw = torch.Generator().manual_seed(0)
     words = ["".join(map(str, torch.randint(3, (n % 9 + 1,), generator=draw).tolist())) for n in range(400)]
     wrong = (torch.rand(400, generator=draw) < 0.1).tolist()
     pairs = [(w, (target.transduce(w)[-1] + is_wrong) % 3) for w, is_wrong in zip(words, wrong, strict=True)]
-    held_out = learn([((), 0), *pairs], method="merge", noise=0.1).verdict
+    held_out = learn([((), 0), *pairs], noise=0.1).verdict
     assert isinstance(held_out, Agreement)
     assert (held_out.labels, held_out.noise) == (40, 0.1)
     assert held_out.interval[0] < held_out.expected < held_out.interval[1]
-    found = learn([((), 0), *pairs], method="merge", noise=0.1, held_out=0)
+    found = learn([((), 0), *pairs], noise=0.1, held_out=0)
     assert equivalent(found.machine, target) is None
     assert (found.faults, found.labels, found.verdict) == (sum(wrong), 401, None)
     with pytest.raises(UnsupportedFormat, match="contradict each other"):
-        learn([((), 0), *pairs, *pairs[:1], (pairs[0][0], 2)], method="merge")
+        learn([((), 0), *pairs, *pairs[:1], (pairs[0][0], 2)], noise=0)
 
 
 @pytest.mark.long_cases("hard_reflections-task:sum_mod(2)")
@@ -168,7 +167,7 @@ def test_channels_and_data_by_their_family():
     assert found.is_proved
     assert found.verdict.pairs > machine.n_states  # several states of the network for one of the machine
     with pytest.raises(UnsupportedFormat, match="layer = 'hard_channels' is proved as a whole, against a machine"):
-        learn([("ab", True), ("ba", False)], layer="hard_channels")
+        learn([("ab", True), ("ba", False)], method="train", layer="hard_channels")
     with pytest.raises(UnsupportedFormat, match="layer = 'lstm' must be one of block, hard_channels, hard_reflections"):
         learn("task:parity", layer="lstm")
 
@@ -279,3 +278,70 @@ def test_wrong_digits_show_and_only_legal_words_count():
     word = equivalent(legal_part(target, target, sampler, None), legal_part(wrong, target, sampler, None))
     assert word is not None
     assert len(word) == 1
+
+
+P = ([1 / 3] * 3, [0.05, 0.9, 0.05])  # of the letters a, b, c
+
+
+def logged(machine, n, noise, seed=0):
+    """Words of 1 to 12 letters with the output at their ends, a share of them wrong."""
+    rng, outputs = np.random.default_rng(seed), sorted(set(machine.outputs))
+    words = [
+        [machine.alphabet[a] for a in rng.integers(len(machine.alphabet), size=m)] for m in rng.integers(1, 13, size=n)
+    ]
+    labels = [outputs.index(machine.transduce(word)[-1]) for word in words]
+    wrong = [(y + int(rng.integers(1, len(outputs)))) % len(outputs) if rng.random() < noise else y for y in labels]
+    return [(tuple(word), outputs[y]) for word, y in zip(words, wrong, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("machine", "noise"), [(zoo.sum_mod(4), 0.05), (zoo.random_dfa(6, 3, seed=1, minimal=True), 0.1)]
+)
+def test_without_a_method_the_machine_is_found_among_wrong_labels_and_their_share_is_estimated(machine, noise):
+    stages = []
+    found = learn(logged(machine, 3000, noise), report=stages.append)
+    assert equivalent(found.machine, machine) is None
+    low, high = found.noise.interval
+    assert low < noise < high
+    assert found.verdict.noise == found.noise.share
+    assert "at the ends; " in stages[0]["stage"]
+    assert stages[0]["stage"].endswith("letters: search, at most 120 s of processor time")
+
+
+def test_errors_that_depend_on_the_state_are_no_noise():
+    machine = zoo.sum_mod(4)
+    data = from_pairs(logged(machine, 3000, 0.05))
+    merged = MooreMachine(machine.delta, [0, 1, 2, 2], machine.start, machine.alphabet)
+    right, wrong = estimate_noise(machine, data), estimate_noise(merged, data)
+    assert right.is_noise
+    assert not wrong.is_noise
+    assert "the machine is not right" in str(wrong)
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        "(a|b|c)*cab(a|b|c)*",  # a factor
+        "(b|c)*a(a|c)*b(a|b)*c(a|b|c)*",  # a subsequence
+        "((b|c)*a(b|c)*a)*(b|c)*",  # a counter
+        "b*(a|c)(a|b|c)*",  # a factor on a tier
+    ],
+)
+def test_hypotheses_are_compared_for_long_words_with_one_label_of_two(regex):
+    target, rng, stages = MooreMachine.from_source(f"regex:{regex}"), np.random.default_rng(0), []
+    words = ["".join(rng.choice(["a", "b", "c"], size=m, p=p)) for m in (8, 9, 10) for p in P for _ in range(100)]
+    found = learn([(word, target.transduce(word)[-1]) for word in words], report=stages.append)
+    assert ": hypotheses and search, at most" in stages[0]["stage"]
+    assert equivalent(found.machine, target) is None
+
+
+def test_a_long_word_is_found_by_its_literals():
+    words = np.array([[0, 1, 2, 0, 1], [2, 1, 0, 1, 1], [0, 0, 0, 0, 0]])
+    lengths, rows = np.array([5, 5, 3]), np.arange(3)
+    for family in (Factors(words, lengths, 3, (0, 1), 3), Subsequences(words, lengths, 3, 3)):
+        counts = family.counts(rows, np.array([0, 1, 1]))
+        for number in range(counts.shape[1]):
+            holds = family.holds(number, rows)
+            assert counts[:, number].tolist() == [holds[:1].sum(), holds[1:].sum()]
+            acceptor = family.acceptor(number)
+            assert holds.tolist() == np.array(acceptor.outputs)[ends(acceptor, words, lengths)].tolist()

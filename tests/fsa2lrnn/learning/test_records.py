@@ -144,9 +144,9 @@ def test_bad_csv(tmp_path, text, message):
 
 def test_files_that_can_not_be_read_are_refused_and_shares_held_out(tmp_path):
     with pytest.raises(
-        UnsupportedFormat, match=r"words are read from \.jsonl, \.csv, \.dat, \.abbadingo files: name it so"
+        UnsupportedFormat, match=r"words are read from \.jsonl, \.csv, \.dat, \.abbadingo, \.words, \.txt files: name"
     ):
-        read_words(written(tmp_path, "", "words.txt"))
+        read_words(written(tmp_path, "", "words.fst.txt"))
     with pytest.raises(UnsupportedFormat, match="line 1: letter 'c' is none of 'a', 'b'"):
         read_words(written(tmp_path, '["c", 1]\n["a", 0]\n'), alphabet="ab")
     path = tmp_path / "bytes.jsonl"
@@ -199,7 +199,7 @@ def test_abbadingo_events_in_cells_and_labels_that_are_not_known(tmp_path):
     for text, message in (
         ("2 2\n1 2 0 1\n", r"line 1: 2 2, but there are 1 words of 2 letters"),
         ("1 2\n1 3 0 1\n", r"line 2: length 3, but 2 letters"),
-        ("word,output\n", "begin the file with the numbers of its words and letters"),
+        ("word,output\n", r"numbers of its words and letters \(Abbadingo, TAYSIR\), or a line with \+"),
         ("1 2\n1 1 a/0.5\n", "letters with attributes are not read"),
     ):
         with pytest.raises(UnsupportedFormat, match=message):
@@ -210,3 +210,32 @@ def test_abbadingo_events_in_cells_and_labels_that_are_not_known(tmp_path):
         words("d.csv", 'word,output\n"a,b",true\na,false\n')
     data = words("e.jsonl", '{"word": "ab", "outputs": [null, true]}\n["a", null]\n["b", false]\n')
     assert (data.outputs, data.labels.tolist()) == ((True, False), [[-1, -1, 0], [-1, -1, -1], [-1, 1, -1]])
+
+
+def test_competition_files_columns_and_separators(tmp_path):
+    def words(name, text, **options):
+        (tmp_path / name).write_text(text)
+        return read_words(tmp_path / name, **options)
+
+    data = words("stamina.txt", "+ 1 0\n- 0\n? 1 1\n-\n")
+    assert (data.alphabet, data.outputs, data.lengths.tolist()) == (("1", "0"), (True, False), [2, 1, 2, 0])
+    assert data.labels.tolist() == [[-1, -1, 0], [-1, 1, -1], [-1, -1, -1], [1, -1, -1]]
+    with pytest.raises(UnsupportedFormat, match=r"has no output that is known, as TAYSIR's words: label some of them"):
+        words("1.1.taysir.valid.words", "2 4\n3 2 0 3\n4 2 1 0 3\n")
+    with pytest.raises(UnsupportedFormat, match=r"line 2: 0 is none of \+ - \?"):
+        words("b.txt", "+ 1 0\n0 1 0\n")
+    table = "day,trace,verdict,host\n1,log in; get,ok,a\n2,get;get ,null,b\n3,,bad,b\n"
+    data = words("a.csv", table, columns=("trace", "verdict"), separator=";")
+    assert (data.alphabet, data.outputs) == (("log in", "get"), ("ok", "bad"))
+    assert data.labels.tolist() == [[-1, -1, 0], [-1, -1, -1], [1, -1, -1]]
+    with pytest.raises(UnsupportedFormat, match="line 1: the columns are day, trace, verdict, host: begin the file"):
+        words("a.csv", table)
+    with pytest.raises(UnsupportedFormat, match=r"line 1: the columns are .*: name two of them"):
+        words("a.csv", table, columns=("trace", "ok"))
+    line = '{"day": 1, "trace": "log in|get", "ok": true}\n{"trace": "get", "ok": false}\n'
+    data = words("a.jsonl", line, columns=("trace", "ok"), separator="|")
+    assert (data.alphabet, data.outputs) == (("log in", "get"), (True, False))
+    with pytest.raises(UnsupportedFormat, match=r"line 2: .* lacks 'trace' or 'ok'"):
+        words("a.jsonl", line.split("\n")[0] + '\n{"trace": "get"}\n', columns=("trace", "ok"))
+    with pytest.raises(UnsupportedFormat, match=r"columns and a separator are for \.csv and \.jsonl"):
+        words("a.dat", "1 1\n1 1 0\n", separator=" ")
