@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.verification.extraction import extract, extract_learned
     from fsa2lrnn.verification.falsify import falsify
     from fsa2lrnn.verification.falsify.model_comparison import Budget
+    from fsa2lrnn.weighted import WeightedAutomaton
 
 __version__ = "0.1.0"
 
@@ -54,6 +55,7 @@ _HOME = {
     "Recurrence": "fsa2lrnn.compile.recurrence",
     "Refuted": "fsa2lrnn.verdicts",
     "Undecided": "fsa2lrnn.verdicts",
+    "WeightedAutomaton": "fsa2lrnn.weighted",
     "certify": "fsa2lrnn.verification.certify",
     "check": "fsa2lrnn.verification.check",
     "choose": "fsa2lrnn.compile.choice",
@@ -87,6 +89,7 @@ __all__ = [
     "Recurrence",
     "Refuted",
     "Undecided",
+    "WeightedAutomaton",
     "certify",
     "check",
     "choose",
