@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -135,10 +134,8 @@ class WeightedAutomaton:
             return self._with(self._initial, self._transitions, self._final * exact(other, "the factor"))
         initial, transitions, final = self._parts_of(other)
         maps = [_kronecker(A, B) for A, B in zip(self._transitions, transitions, strict=True)]
-        rows = [
-            _kronecker(_matrix([f]), _matrix([g])) for f, g in zip(self._final.tolist(), final.tolist(), strict=True)
-        ]
-        beta = _matrix([row.entries() for row in rows], self.n_states * other.n_states)
+        pairs = zip(self._final.tolist(), final.tolist(), strict=True)
+        beta = _matrix([[x * y for x in f for y in g] for f, g in pairs], self.n_states * other.n_states)
         return self._with(_kronecker(self._initial, initial), maps, beta)
 
     __rmul__ = __mul__
@@ -232,9 +229,7 @@ class WeightedAutomaton:
         Raises `InvalidMachine` as `from_probabilities` does.
         """
         letters, n = tuple(alphabet), len(initial)
-        T, E = (
-            _read(rows, (n, m), name) for rows, m, name in ((moves, n, "moves"), (emissions, len(letters), "emissions"))
-        )
+        T, E = _read(moves, (n, n), "moves"), _read(emissions, (n, len(letters)), "emissions")
         for name, rows in (("moves", T), ("emissions", E)):
             for q, row in enumerate(_rows(rows)):
                 _check_sum(f"{name} of state {q}", row)
@@ -273,11 +268,9 @@ class WeightedAutomaton:
             raise UnsupportedFormat(f"{origin}: {shown(odd[0])} is missing or not known: it has {', '.join(names)}")
         if not all(isinstance(value[name], list) for name in names[2:] if name != "outputs" or value[name] is not None):
             raise UnsupportedFormat(f"{origin}: alphabet, outputs, initial, transitions and final are lists")
-        alphabet, outputs = (
-            None if value[name] is None else [symbols.from_json(symbol) for symbol in value[name]]
-            for name in names[2:4]
-        )
-        return cls(alphabet or (), value["initial"], value["transitions"], value["final"], outputs)
+        letters, outputs = ([symbols.from_json(x) for x in value[name] or ()] for name in names[2:4])
+        given = None if value["outputs"] is None else outputs
+        return cls(letters, value["initial"], value["transitions"], value["final"], given)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, WeightedAutomaton) and self._key() == other._key()
@@ -353,14 +346,11 @@ def _read_parts(
     letters: tuple[Hashable, ...], initial: Any, transitions: Any, final: Any, names: tuple[Hashable, ...] | None
 ) -> tuple[tuple[fmpq_mat, tuple[fmpq_mat, ...], fmpq_mat], tuple[Hashable, ...] | None]:
     """Return α, A and β as matrices, and Γ, which is None for one function; raise as the constructor does."""
-    initial, transitions, final = (
-        x.tolist() if isinstance(x, np.ndarray) else x for x in (initial, transitions, final)
-    )
+    parts = (initial, transitions, final)
+    initial, transitions, final = (x.tolist() if isinstance(x, np.ndarray) else x for x in parts)
     n = len(initial)
     if not letters or len(transitions) != len(letters):
-        raise InvalidMachine(
-            f"{counted(len(transitions), 'matrix')[:-1]} for {counted(len(letters), 'letter')}: one each"
-        )
+        raise InvalidMachine(f"{counted(len(letters), 'letter')}, but {len(transitions):,} transition matrices")
     bounded(len(letters) * n * n, MAX_ENTRIES, f"{n:,} states over {len(letters):,} letters")
     has_rows = names is not None or (len(final) > 0 and isinstance(final[0], list | tuple | np.ndarray))
     if has_rows and names is None:

@@ -58,8 +58,8 @@ def read_model(path: Path) -> WeightedAutomaton:
         key = tuple(map(int, entry[1].split(","))) if entry else ()
         if entry is None or not section or len(key) != _SECTIONS[section] or key in parts[section]:
             raise UnsupportedFormat(
-                f"{path.name}, line {number}: {shortened(text, 40)!r} is not an entry of section {section or 'I'}, such "
-                "as (0) 0.5, or stands twice"
+                f"{path.name}, line {number}: {shortened(text, 40)!r} is not an entry of section {section or 'I'}, as "
+                " (0) 0.5, or stands twice"
             )
         parts[section][key] = _decimal(entry[2], f"{path.name}, line {number}")
     if missing := [name for name in _SECTIONS if name not in parts]:

@@ -61,9 +61,7 @@ def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
     except RejectedCertificate:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as fault:
-        raise RejectedCertificate(
-            f"the certificate is malformed ({type(fault).__name__}: {str(fault)[:200]})"
-        ) from None
+        raise RejectedCertificate(f"it is malformed ({type(fault).__name__}: {str(fault)[:200]})") from None
 
 
 def _recheck(value: dict[str, Any], work: int) -> str:
@@ -93,9 +91,8 @@ def _recheck(value: dict[str, Any], work: int) -> str:
         [[*f, *(-x for x in g)] for f, g in zip(first.final, second.final, strict=True)],
     )
     pivots = [_pivots(space) for space in spaces]
-    require(
-        all(_dot(row, v) == 0 for space in spaces for v in space for row in both.final), "a vector shows a difference"
-    )
+    shown = [_dot(row, v) for space in spaces for v in space for row in both.final]
+    require(not any(shown), "a vector shows a difference")
     if spaces:
         require(_is_in(both.initial, spaces[0], pivots[0]), "the first space lacks the initial vector")
     if claim == "separated":
@@ -144,9 +141,8 @@ def _numbers(row: Any, n: int) -> Vector:
 
 
 def _word(value: Any, letters: int) -> list[int]:
-    require(
-        type(value) is list and all(type(a) is int and 0 <= a < letters for a in value), "a word has a wrong letter"
-    )
+    is_word = type(value) is list and all(type(a) is int and 0 <= a < letters for a in value)
+    require(is_word, "a word has a wrong letter")
     return value
 
 

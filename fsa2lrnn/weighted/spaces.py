@@ -131,9 +131,7 @@ def compare(
         with limited(Deadline.of(seconds)):
             return equality(first, second)
     except BudgetExceeded:
-        return Undecided(
-            None if not difference.n_states else 0, Scope(difference.n_states, empty_word=True), seconds=seconds
-        )
+        return Undecided(0, Scope(difference.n_states, empty_word=True), seconds=seconds)
 
 
 def equality(first: WeightedAutomaton, second: WeightedAutomaton) -> EqualFunctions | SeparatingWord:

@@ -108,7 +108,7 @@ def test_it_is_printed_and_does_not_change():
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (("ab", [1], [[[1]]], [1]), "1 matri.* for 2 letters"),
+        (("ab", [1], [[[1]]], [1]), "2 letters, but 1 transition matrices"),
         (("a", [1], [[[1, 2]]], [1]), r"transitions\[0\] does not have 1 × 1"),
         (("a", [1, 2], [[[1, 2], [3]]], [1, 1]), r"transitions\[0\] does not have 2 × 2"),
         (("a", [float("nan")], [[[1]]], [1]), r"initial\[0\]\[0\] = nan: a weight is a finite number"),
@@ -169,18 +169,17 @@ def test_sizes_are_bounded_before_anything_is_made(tmp_path):
     for make in (
         lambda: WeightedAutomaton("a", [0] * 10**5, [[]], []),
         lambda: WeightedAutomaton.from_machine(large),
-        lambda: (
-            WeightedAutomaton.from_machine(zoo.remainder(600), 0)
-            + WeightedAutomaton.from_machine(zoo.remainder(600), 0)
-        ),
-        lambda: (
-            WeightedAutomaton.from_machine(zoo.remainder(50), 0) * WeightedAutomaton.from_machine(zoo.remainder(50), 0)
-        ),
+        lambda: counter(600) + counter(600),
+        lambda: counter(50) * counter(50),
         lambda: read_model(written(tmp_path, MODEL.replace("(1) 0.25", "(999999999) 0.25"))),
     ):
         with pytest.raises(BudgetExceeded, match="states"):
             make()
     assert time.process_time() - begun < 5
+
+
+def counter(n):
+    return WeightedAutomaton.from_machine(zoo.remainder(n), 0)
 
 
 def written(folder, text):
