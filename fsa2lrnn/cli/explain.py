@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fsa2lrnn.cli import console, options, sources
+from fsa2lrnn.cli.weighted import explain_weighted, read_weighted
 from fsa2lrnn.deadline import Deadline, limited, without_limits
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
 from fsa2lrnn.files import check_folder, write_atomically
@@ -67,6 +68,11 @@ def explain(
         if model is None:
             raise UnsupportedFormat("nothing to explain: give a SOURCE, or --model with a config.json")
         explain_model(None, model, certificates, as_json)
+        return
+    if (weighted := read_weighted(source)) is not None:
+        if model is not None or family or layer:
+            raise UnsupportedFormat("--model, --family and --layer decide for automata without weights")
+        explain_weighted(weighted, certificates, as_json, max_seconds)
         return
     machine = sources.read_machine(source, completion, alphabet)
     if model is not None:

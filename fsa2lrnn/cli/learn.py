@@ -12,6 +12,7 @@ import typer
 
 from fsa2lrnn.cli import console, sources
 from fsa2lrnn.cli.options import NO, JsonOption, assignments
+from fsa2lrnn.cli.weighted import learn_weighted
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.files import check_folder
 
@@ -52,6 +53,9 @@ def learn(
     alphabet: Annotated[
         str | None, typer.Option(metavar="LETTERS", help="the alphabet; DATA with other letters is refused")
     ] = None,
+    weighted: Annotated[
+        bool, typer.Option("--weighted", help="learn the distribution of DATA, words of PAutomaC, without training")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE, or on the words of DATA.
@@ -64,6 +68,11 @@ def learn(
     if label_noise is not None:
         changed["noise"] = options["noise"]
     check_folder(output)
+    if weighted:
+        if changed or alphabet is not None or method != "train":
+            raise UnsupportedFormat("--weighted takes no other option but --output and --json")
+        learn_weighted(Path(source), output, as_json)
+        return
 
     letters = None if alphabet is None else sources.typed_letters(alphabet)
     given = {"method": method, "held_out": held_out, "alphabet": letters}

@@ -27,7 +27,6 @@ from fsa2lrnn.errors import UnsupportedFormat, shortened
 from fsa2lrnn.reading import read_text
 from fsa2lrnn.weighted.automaton import MAX_ENTRIES, WeightedAutomaton
 
-MODEL_ENDING = "_model.txt"
 _SECTIONS = {"I": 1, "F": 1, "S": 2, "T": 3}
 _HEAD = re.compile(r"([IFST]):\s*\([a-z,]*\)")
 _ENTRY = re.compile(r"\(([0-9]{1,9}(?:,[0-9]{1,9}){0,2})\)\s+(\S+)")
