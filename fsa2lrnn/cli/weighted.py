@@ -38,8 +38,8 @@ def explain_weighted(w: WeightedAutomaton, folder: Path | None, as_json: bool, m
     try:
         with limited(Deadline.of(max_seconds)):
             least = minimal(w)
-            answer = f"{least.automaton.n_states} ({least.check().partition(':')[0]}, re-checked independently)"
-            value["minimal_dimension"] = least.automaton.n_states
+            answer = f"{least.second.n_states} ({least.check().partition(':')[0]}, re-checked independently)"
+            value["minimal_dimension"] = least.second.n_states
             if folder is not None:
                 folder.mkdir(parents=True, exist_ok=True)
                 write_atomically(folder / "minimal.json", (json.dumps(least.to_json()) + "\n").encode())

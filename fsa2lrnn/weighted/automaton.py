@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
     from fsa2lrnn.nn.model import LRNN
 
 FORMAT, VERSION = "fsa2lrnn-weighted", 1
-MAX_ENTRIES = 1 << 20
-"""The largest number of entries of all transition matrices together."""
-MAX_BITS = 1 << 14
-"""The largest number of bits of the numerator or the denominator of one weight."""
-TOLERANCE = Fraction(1, 10**6)
-"""How far printed probabilities may sum to something else than one."""
+MAX_ENTRIES = 1 << 20  # of all transition matrices together
+MAX_BITS = 1 << 14  # of the numerator or the denominator of one weight
+TOLERANCE = Fraction(1, 10**6)  # within which probabilities, printed as decimals, sum to one
 Number = int | float | Fraction | str | fmpq
 _TEXT = re.compile(r"-?[0-9]{1,4300}(/[1-9][0-9]{0,4299})?")
-_SHOWN = 40  # transitions that `print` shows
+_FIELDS = ("format", "version", "alphabet", "outputs", "initial", "transitions", "final")
+_SHOWN = 40  # numbers and transitions that `print` shows
 
 
 class WeightedAutomaton:
@@ -42,9 +40,7 @@ class WeightedAutomaton:
         final: β, n numbers, or |Γ| × n for one function per output.
         outputs: Γ, distinct hashables, if `final` has several rows; 0 … |Γ|−1 by default.
 
-    Raises:
-        InvalidMachine: naming the wrong shape or weight.
-        BudgetExceeded: for more than `MAX_ENTRIES` entries.
+    Raises `InvalidMachine` naming the wrong shape or weight, and `BudgetExceeded` for more than 2²⁰ entries.
 
     >>> halves = WeightedAutomaton("ab", [1], [[["1/2"]], [[0.25]]], [1])
     >>> halves("aab"), halves.n_states, halves.equivalent(2 * halves)
@@ -67,15 +63,12 @@ class WeightedAutomaton:
         outputs: Iterable[Hashable] | None = None,
     ) -> None:
         letters, names = tuple(alphabet), None if outputs is None else tuple(outputs)
-        if isinstance(initial, fmpq_mat):  # parts of another automaton, which are not checked again
-            parts = initial, tuple(transitions), final
-        else:
-            parts, names = _read_parts(letters, initial, transitions, final, names)
+        parts = (initial, tuple(transitions), final)
+        if not isinstance(initial, fmpq_mat):  # else they are of another automaton
+            *parts, names = _read_parts(letters, *parts, names)
         for symbol in (letters, names or ()):
-            if len(set(symbol)) < len(symbol):
-                raise InvalidMachine(f"{shown(symbol)}: letters and outputs must be distinct")
-            if why := symbols.confused(symbol):
-                raise InvalidMachine(why)
+            if (why := symbols.confused(symbol)) or len(set(symbol)) < len(symbol):
+                raise InvalidMachine(why or f"{shown(symbol)}: letters and outputs must be distinct")
         for name, value in zip(self.__slots__, (parts[2], parts[0], parts[1], letters, names), strict=True):
             object.__setattr__(self, name, value)
 
@@ -104,25 +97,25 @@ class WeightedAutomaton:
 
     def __call__(self, word: symbols.Word) -> Any:
         """Return f(word), a `Fraction`, or a tuple of one per output; raise `InvalidWord` for an unknown letter."""
-        tokens = symbols.encode(word, self.alphabet)
-        values = tuple(map(fraction, (self._final * self._vector(tokens.tolist())).entries()))
-        return values[0] if self.outputs is None else values
-
-    def _vector(self, tokens: Iterable[int]) -> fmpq_mat:
-        """Return A(a_T) ⋯ A(a₁) α, (n, 1)."""
         x = self._initial
-        for a in tokens:
+        for a in symbols.encode(word, self.alphabet).tolist():
             check_current("reading a word")
             x = self._transitions[a] * x
-        return x
+        values = tuple(map(fraction, (self._final * x).entries()))
+        return values[0] if self.outputs is None else values
 
     def __add__(self, other: WeightedAutomaton) -> WeightedAutomaton:
         """Return the sum w ↦ f(w) + g(w), of n + m states; raise `InvalidMachine` for other letters or outputs."""
         initial, transitions, final = self._parts_of(other)
-        maps = [_diagonal(A, B) for A, B in zip(self._transitions, transitions, strict=True)]
-        beta = [[*row, *more] for row, more in zip(self._final.tolist(), final.tolist(), strict=True)]
-        alpha = fmpq_mat(self.n_states + other.n_states, 1, [*self._initial.entries(), *initial.entries()])
-        return self._with(alpha, maps, _matrix(beta, alpha.nrows()))
+        n, size = self.n_states, self.n_states + other.n_states
+        bounded(len(self.alphabet) * size**2, MAX_ENTRIES, f"{size:,} states")
+        before, after = [fmpq(0)] * n, [fmpq(0)] * (size - n)
+        maps = [
+            _matrix([row + after for row in A.tolist()] + [before + row for row in B.tolist()], size)
+            for A, B in zip(self._transitions, transitions, strict=True)
+        ]
+        beta = [row + more for row, more in zip(self._final.tolist(), final.tolist(), strict=True)]
+        return self._with(fmpq_mat(size, 1, self._initial.entries() + initial.entries()), maps, _matrix(beta, size))
 
     def __sub__(self, other: WeightedAutomaton) -> WeightedAutomaton:
         """Return the difference w ↦ f(w) − g(w)."""
@@ -133,9 +126,11 @@ class WeightedAutomaton:
         if not isinstance(other, WeightedAutomaton):
             return self._with(self._initial, self._transitions, self._final * exact(other, "the factor"))
         initial, transitions, final = self._parts_of(other)
+        size = self.n_states * other.n_states
+        bounded(len(self.alphabet) * size**2, MAX_ENTRIES, f"{size:,} states")
         maps = [_kronecker(A, B) for A, B in zip(self._transitions, transitions, strict=True)]
-        pairs = zip(self._final.tolist(), final.tolist(), strict=True)
-        beta = _matrix([[x * y for x in f for y in g] for f, g in pairs], self.n_states * other.n_states)
+        rows = zip(self._final.tolist(), final.tolist(), strict=True)
+        beta = _matrix([[x * y for x in f for y in g] for f, g in rows], size)
         return self._with(_kronecker(self._initial, initial), maps, beta)
 
     __rmul__ = __mul__
@@ -167,8 +162,7 @@ class WeightedAutomaton:
         """
         from fsa2lrnn.weighted.spaces import equality
 
-        verdict = equality(self, other)
-        return getattr(verdict, "word", None)
+        return getattr(equality(self, other), "word", None)
 
     @classmethod
     def from_machine(cls, machine: MooreMachine, *output: Hashable) -> WeightedAutomaton:
@@ -178,26 +172,18 @@ class WeightedAutomaton:
         >>> WeightedAutomaton.from_machine(parity, True)([1, 1, 1])
         Fraction(1, 1)
         """
-        names = output or tuple(dict.fromkeys(machine.outputs))
+        names, n = output or tuple(dict.fromkeys(machine.outputs)), machine.n_states
         if unknown := [name for name in names if name not in machine.outputs]:
             raise InvalidMachine(f"output {unknown[0]!r} is not one of the machine's: {shown(set(machine.outputs))}")
-        n = machine.n_states
         bounded(machine.delta.size * n, MAX_ENTRIES, f"{n:,} states")
-        A = np.zeros((len(machine.delta), n, n), int)
-        for a, row in enumerate(machine.delta):
-            A[a, row, np.arange(n)] = 1
+        A = [np.eye(n, dtype=int)[:, row] for row in machine.delta]
         beta = [[int(symbol == name) for symbol in machine.outputs] for name in names]
-        alpha = [int(q == machine.start) for q in range(n)]
-        one = len(output) == 1
-        return cls(machine.alphabet, alpha, A, beta[0] if one else beta, None if one else names)
+        alpha, is_one = [int(q == machine.start) for q in range(n)], len(output) == 1
+        return cls(machine.alphabet, alpha, A, beta[0] if is_one else beta, None if is_one else names)
 
     @classmethod
     def from_probabilities(
-        cls,
-        alphabet: Iterable[Hashable],
-        initial: Sequence[Number],
-        transitions: Sequence[Any] | np.ndarray,
-        final: Sequence[Number],
+        cls, alphabet: Iterable[Hashable], initial: Sequence[Number], transitions: Any, final: Sequence[Number]
     ) -> WeightedAutomaton:
         """Return the distribution of a probabilistic automaton over words.
 
@@ -207,9 +193,9 @@ class WeightedAutomaton:
             final: the probability to stop in each state.
 
         Raises `InvalidMachine` for a negative number, or unless the initial ones, and for each state those to stop and
-        to go on, sum to one within `TOLERANCE`. The numbers are used as they are given.
+        to go on, sum to one within 10⁻⁶. The numbers are used as they are given.
         """
-        w = cls(alphabet, initial, [_transposed(rows) for rows in transitions], final)
+        w = cls(alphabet, initial, [[*zip(*rows, strict=False)] for rows in transitions], final)
         _check_sum("the initial probabilities", w.initial)
         for q, stop in enumerate(w.final):
             _check_sum(f"the probabilities of state {q}", [stop, *(row[q] for A in w.transitions for row in A)])
@@ -217,25 +203,19 @@ class WeightedAutomaton:
 
     @classmethod
     def from_hmm(
-        cls, alphabet: Iterable[Hashable], initial: Sequence[Number], moves: Sequence[Any], emissions: Sequence[Any]
+        cls, alphabet: Iterable[Hashable], initial: Sequence[Number], moves: Any, emissions: Any
     ) -> WeightedAutomaton:
-        """Return the function w ↦ P(the first letters are w) of a hidden Markov model.
+        """Return w ↦ P(the first letters are w) of a hidden Markov model; raise as `from_probabilities` does.
 
-        Args:
-            initial: the probability of each state at the start.
-            moves: `moves[p][q]`, the probability to go from p to q after a letter.
-            emissions: `emissions[p][a]`, the probability to write letter a in state p.
-
-        Raises `InvalidMachine` as `from_probabilities` does.
+        `moves[p][q]` is the probability to go from p to q after a letter, `emissions[p][a]` to write letter a in p.
         """
         letters, n = tuple(alphabet), len(initial)
         T, E = _read(moves, (n, n), "moves"), _read(emissions, (n, len(letters)), "emissions")
-        for name, rows in (("moves", T), ("emissions", E)):
-            for q, row in enumerate(_rows(rows)):
-                _check_sum(f"{name} of state {q}", row)
         A = [[[T[p, q] * E[p, a] for p in range(n)] for q in range(n)] for a in range(len(letters))]
         w = cls(letters, initial, A, [1] * n)
-        _check_sum("the initial probabilities", w.initial)
+        for name, rows in (("the initial probabilities", [w.initial]), ("moves", _rows(T)), ("emissions", _rows(E))):
+            for q, row in enumerate(rows):
+                _check_sum(f"{name} of state {q}" if len(rows) > 1 else name, row)
         return w
 
     @classmethod
@@ -247,6 +227,7 @@ class WeightedAutomaton:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back."""
+        final = [texts(row) for row in self._final.tolist()]
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -254,52 +235,45 @@ class WeightedAutomaton:
             "outputs": None if self.outputs is None else [symbols.to_json(output) for output in self.outputs],
             "initial": texts(self._initial.entries()),
             "transitions": [[texts(row) for row in A.tolist()] for A in self._transitions],
-            "final": [texts(row) for row in self._final.tolist()] if self.outputs is not None else texts(self._final),
+            "final": final[0] if self.outputs is None else final,
         }
 
     @classmethod
     def from_json(cls, text: str | bytes, origin: str = "the JSON text") -> WeightedAutomaton:
         """Return the automaton of a JSON text; raise `UnsupportedFormat` or `InvalidMachine` naming the fault."""
         value = parse_json(text, origin)
-        names = ("format", "version", "alphabet", "outputs", "initial", "transitions", "final")
-        if not isinstance(value, dict) or value.get("format") != FORMAT or value.get("version") != VERSION:
+        if not isinstance(value, dict) or (value.get("format"), value.get("version")) != (FORMAT, VERSION):
             raise UnsupportedFormat(f'{origin} is not a weighted automaton: expected "format": "{FORMAT}", version 1')
-        if odd := sorted(set(value) ^ set(names)):
-            raise UnsupportedFormat(f"{origin}: {shown(odd[0])} is missing or not known: it has {', '.join(names)}")
-        if not all(isinstance(value[name], list) for name in names[2:] if name != "outputs" or value[name] is not None):
+        if odd := sorted(set(value) ^ set(_FIELDS)):
+            raise UnsupportedFormat(f"{origin}: {shown(odd[0])} is missing or not known: it has {', '.join(_FIELDS)}")
+        lists = [[] if name == "outputs" and value[name] is None else value[name] for name in _FIELDS[2:]]
+        if not all(isinstance(part, list) for part in lists):
             raise UnsupportedFormat(f"{origin}: alphabet, outputs, initial, transitions and final are lists")
-        letters, outputs = ([symbols.from_json(x) for x in value[name] or ()] for name in names[2:4])
-        given = None if value["outputs"] is None else outputs
-        return cls(letters, value["initial"], value["transitions"], value["final"], given)
+        letters, outputs = ([symbols.from_json(x) for x in part] for part in lists[:2])
+        return cls(letters, *lists[2:], None if value["outputs"] is None else outputs)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, WeightedAutomaton) and self._key() == other._key()
+        return isinstance(other, WeightedAutomaton) and all(
+            getattr(self, x) == getattr(other, x) for x in self.__slots__
+        )
 
     def __hash__(self) -> int:
         return hash((self.alphabet, self.outputs, self.initial))
 
     def __repr__(self) -> str:
-        return (
-            f"WeightedAutomaton({counted(self.n_states, 'state')}, {counted(len(self.alphabet), 'letter')}, "
-            f"{counted(self._final.nrows(), 'output')})"
-        )
+        sizes = (self.n_states, "state"), (len(self.alphabet), "letter"), (self._final.nrows(), "output")
+        return f"WeightedAutomaton({', '.join(counted(*size) for size in sizes)})"
 
     def __str__(self) -> str:
-        lines = [repr(self), f"initial  {_listed(self._initial)}"]
-        for name, row in zip(self.outputs or ("",), self._final.tolist(), strict=True):
-            lines.append(f"final    {_listed(row)}" + (f"  of {symbols.show(name)}" if self.outputs else ""))
-        arrows = [*self._arrows()]
-        return "\n".join(lines + arrows[:_SHOWN] + ["…"] * (len(arrows) > _SHOWN))
-
-    def _arrows(self) -> Iterator[str]:
+        lines = [repr(self), f"initial  {symbols.listed(self.initial, _SHOWN)}"]
+        for name, row in zip(self.outputs or ("",), _rows(self._final), strict=True):
+            lines.append(
+                f"final    {symbols.listed(row, _SHOWN)}{f'  of {symbols.show(name)}' if self.outputs else ''}"
+            )
+        n = range(self.n_states)
         for letter, A in zip(self.alphabet, self._transitions, strict=True):
-            for p in range(self.n_states):
-                for q in range(self.n_states):
-                    if A[q, p]:
-                        yield f"{p} → {q}  {symbols.show(letter)}: {A[q, p]}"
-
-    def _key(self) -> tuple[object, ...]:
-        return self.alphabet, self.outputs, self.initial, self.transitions, self.final
+            lines += [f"{p} → {q}  {symbols.show(letter)}: {A[q, p]}" for p in n for q in n if A[q, p]]
+        return "\n".join(lines[:_SHOWN] + ["…"] * (len(lines) > _SHOWN))
 
     def _with(self, initial: fmpq_mat, transitions: Sequence[fmpq_mat], final: fmpq_mat) -> WeightedAutomaton:
         return WeightedAutomaton(self.alphabet, initial, transitions, final, self.outputs)
@@ -309,23 +283,23 @@ class WeightedAutomaton:
         order = symbols.align(self.alphabet, other.alphabet)
         if (self.outputs is None) != (other.outputs is None):
             raise InvalidMachine("one automaton has named outputs and the other has not: take one `output` of it")
+        names = symbols.align(self.outputs or (0,), other.outputs or (0,))
         rows = other._final.tolist()
-        if self.outputs is not None and other.outputs is not None:
-            rows = [rows[i] for i in symbols.align(self.outputs, other.outputs)]
-        return other._initial, [other._transitions[a] for a in order], _matrix(rows, other.n_states)
+        final = _matrix([rows[i] for i in names], other.n_states)
+        return other._initial, [other._transitions[a] for a in order], final
 
 
 def exact(value: Any, where: str) -> fmpq:
     """Return a number as a fraction; raise `InvalidMachine`, which names it by `where`, for others and NaN."""
     value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, fmpq):
+        return value
     if isinstance(value, str) and _TEXT.fullmatch(value):
         value = Fraction(value)
     if isinstance(value, float) and not value - value == 0:
         raise InvalidMachine(f"{where} = {value}: a weight is a finite number: replace it")
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | fmpq):
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         raise InvalidMachine(f"{where} = {shown(value)}: a weight is a whole number, a fraction such as 2/3 or a float")
-    if isinstance(value, fmpq):
-        return value
     p, q = value.as_integer_ratio()
     if max(p.bit_length(), q.bit_length()) > MAX_BITS:
         raise InvalidMachine(f"{where} has more than {MAX_BITS:,} bits: round it")
@@ -337,28 +311,30 @@ def fraction(x: fmpq) -> Fraction:
     return Fraction(int(x.p), int(x.q))
 
 
-def texts(numbers: Iterable[fmpq]) -> list[str]:
+def texts(numbers: Iterable[object]) -> list[str]:
     """Return numbers as texts such as 2/3, the form of JSON."""
     return [str(x) for x in numbers]
 
 
 def _read_parts(
     letters: tuple[Hashable, ...], initial: Any, transitions: Any, final: Any, names: tuple[Hashable, ...] | None
-) -> tuple[tuple[fmpq_mat, tuple[fmpq_mat, ...], fmpq_mat], tuple[Hashable, ...] | None]:
+) -> tuple[fmpq_mat, tuple[fmpq_mat, ...], fmpq_mat, tuple[Hashable, ...] | None]:
     """Return α, A and β as matrices, and Γ, which is None for one function; raise as the constructor does."""
-    parts = (initial, transitions, final)
-    initial, transitions, final = (x.tolist() if isinstance(x, np.ndarray) else x for x in parts)
+    initial, final = (x.tolist() if isinstance(x, np.ndarray) else x for x in (initial, final))
     n = len(initial)
     if not letters or len(transitions) != len(letters):
         raise InvalidMachine(f"{counted(len(letters), 'letter')}, but {len(transitions):,} transition matrices")
     bounded(len(letters) * n * n, MAX_ENTRIES, f"{n:,} states over {len(letters):,} letters")
-    has_rows = names is not None or (len(final) > 0 and isinstance(final[0], list | tuple | np.ndarray))
-    if has_rows and names is None:
+    if names is None and len(final) and isinstance(final[0], list | tuple | np.ndarray):
         names = tuple(range(len(final)))
-    beta = final if has_rows else [final]
     alpha = _read([[x] for x in initial], (n, 1), "initial")
     maps = tuple(_read(A, (n, n), f"transitions[{a}]") for a, A in enumerate(transitions))
-    return (alpha, maps, _read(beta, (len(names) if names is not None else 1, n), "final")), names
+    return (
+        alpha,
+        maps,
+        _read([final] if names is None else final, (1 if names is None else len(names), n), "final"),
+        names,
+    )
 
 
 def _read(rows: Any, shape: tuple[int, int], name: str) -> fmpq_mat:
@@ -372,29 +348,17 @@ def _read(rows: Any, shape: tuple[int, int], name: str) -> fmpq_mat:
     return fmpq_mat(*shape, entries)
 
 
-def _transposed(rows: Any) -> list[tuple[Any, ...]]:
-    return [*zip(*rows, strict=False)]
-
-
 def _rows(matrix: fmpq_mat) -> tuple[tuple[Fraction, ...], ...]:
     return tuple(tuple(map(fraction, row)) for row in matrix.tolist())
 
 
-def _matrix(rows: Sequence[Sequence[fmpq]], width: int | None = None) -> fmpq_mat:
-    return fmpq_mat(len(rows), len(rows[0]) if width is None else width, [x for row in rows for x in row])
-
-
-def _diagonal(A: fmpq_mat, B: fmpq_mat) -> fmpq_mat:
-    n, m = A.nrows(), B.nrows()
-    bounded((n + m) ** 2, MAX_ENTRIES, f"{n + m:,} states")
-    rows = [[*row, *[fmpq(0)] * m] for row in A.tolist()] + [[*[fmpq(0)] * n, *row] for row in B.tolist()]
-    return _matrix(rows, n + m)
+def _matrix(rows: Sequence[Sequence[fmpq]], width: int) -> fmpq_mat:
+    return fmpq_mat(len(rows), width, [x for row in rows for x in row])
 
 
 def _kronecker(A: fmpq_mat, B: fmpq_mat) -> fmpq_mat:
-    shape = A.nrows() * B.nrows(), A.ncols() * B.ncols()
-    bounded(shape[0] * shape[1], MAX_ENTRIES, f"{shape[0]:,} states")
-    return fmpq_mat(*shape, [x * y for row in A.tolist() for other in B.tolist() for x in row for y in other])
+    rows = [[x * y for x in row for y in other] for row in A.tolist() for other in B.tolist()]
+    return _matrix(rows, A.ncols() * B.ncols())
 
 
 def _check_sum(name: str, numbers: Sequence[Fraction]) -> None:
@@ -402,8 +366,3 @@ def _check_sum(name: str, numbers: Sequence[Fraction]) -> None:
         raise InvalidMachine(f"{name}: {float(min(numbers)):.6g} is negative: probabilities are at least 0")
     if abs(sum(numbers) - 1) > TOLERANCE:
         raise InvalidMachine(f"{name} sum to {float(sum(numbers)):.9g}, not to 1: correct them")
-
-
-def _listed(numbers: Iterable[fmpq]) -> str:
-    found = texts(numbers)
-    return " ".join(found[:_SHOWN]) + (f" … ({len(found):,})" if len(found) > _SHOWN else "")

@@ -7,14 +7,12 @@ docs/theory.md). That state is added when a network is read, and becomes v and b
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
 import torch
-from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
+from flint import fmpq  # pyright: ignore[reportMissingTypeStubs]
 from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
@@ -22,7 +20,6 @@ from fsa2lrnn.deadline import bounded
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn.affine import Readout, SwitchedAffine
-from fsa2lrnn.nn.layers.base import MAX_WIDTH
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Undecided
@@ -37,33 +34,29 @@ Source = WeightedAutomaton | MooreMachine | LRNN | SwitchedAffine
 def compile_machine(w: WeightedAutomaton, dtype: torch.dtype = torch.float64) -> LRNN:
     """Return a network of the class that is trained whose logits are the values of an automaton, one per output.
 
-    Its transitions are block diagonal, with a block for the states that letters connect. Weights are rounded to the
+    Its transitions are block diagonal, one block per set of states that letters connect. Weights are rounded to the
     nearest number of `dtype`, so that the network in real arithmetic is equal to the automaton iff all weights are such
-    numbers (`prove_equivalent` decides it); `rounding_bound` bounds what rounding changes. Logits of words are those
-    after each letter, and `initial_logits` that of the empty word.
+    numbers (`prove_equivalent` decides it); `rounding_bound` bounds what rounding changes. Logits are those after each
+    letter; `initial_logits` has that of the empty word.
 
-    Raises:
-        UnsupportedFormat: for another dtype than float64 and float32.
-        NotExact: for a weight beyond the largest number of `dtype`.
+    Raises `UnsupportedFormat` for another dtype than float64 and float32, `NotExact` for a weight beyond its numbers.
 
     >>> w = WeightedAutomaton("ab", [1], [[["1/2"]], [["1/4"]]], [1])
     >>> compile_machine(w)(torch.tensor([[0, 1]])).flatten().tolist()
     [0.5, 0.125]
     """
-    form = _affine(w)
-    A, v, x0, W, b = (part.rounded(dtype) for part in form)
-    blocks = _blocks((A != 0).any(0).numpy())
-    size = max(map(len, blocks), default=1)
-    tables = A.new_zeros(len(A), max(len(blocks), 1), size, size)
-    shifts, start = tables.new_zeros(tables.shape[:3]), tables.new_zeros(tables.shape[1:3])
-    readout = W.new_zeros(len(W), *start.shape)
+    A, v, x0, W, b = (_rounded(part, dtype) for part in _affine(w))
+    connected = nx.from_numpy_array((A != 0).any(0).numpy())
+    blocks = [sorted(states) for states in nx.connected_components(connected.to_undirected())] or [[]]
+    heads, size = len(blocks), max(1, *map(len, blocks))
+    tables, shifts = A.new_zeros(len(A), heads, size, size), A.new_zeros(len(A), heads, size)
+    start, readout = A.new_zeros(heads, size), A.new_zeros(len(W), heads, size)
     for h, states in enumerate(blocks):
-        places = torch.arange(len(states))
-        tables[:, h, : len(states), : len(states)] = A[:, states][:, :, states]
-        shifts[:, h, places], start[h, places], readout[:, h, places] = v[:, states], x0[states], W[:, states]
-    outputs = (0,) if w.outputs is None else w.outputs
+        k = len(states)
+        tables[:, h, :k, :k], shifts[:, h, :k] = A[:, states][:, :, states], v[:, states]
+        start[h, :k], readout[:, h, :k] = x0[states], W[:, states]
     linear = Readout.linear(readout.flatten(1), b)
-    return LRNN.from_tables(tables, shifts, start, linear, w.alphabet, outputs)
+    return LRNN.from_tables(tables, shifts, start, linear, w.alphabet, w.outputs or (0,))
 
 
 def from_model(model: LRNN | SwitchedAffine) -> WeightedAutomaton:
@@ -72,29 +65,23 @@ def from_model(model: LRNN | SwitchedAffine) -> WeightedAutomaton:
     Its weights are the numbers of the tables that the model looks up (`nn.switched.switched`), and its function is that
     of the model in real arithmetic: one output per logit, without names if the only output is 0.
 
-    Raises:
-        UnsupportedFormat: for other models, naming what they have.
-        NotExpressible: for a read-out that is not linear: with LayerNorm, or a hidden unit without its negative.
+    Raises `UnsupportedFormat` for other models, `NotExpressible` for a read-out that is not linear.
     """
     tables = model if isinstance(model, SwitchedAffine) else switched(model)
     W, b = linear_readout(tables.readout)
     n_letters, heads, size = tables.v.shape
     n = heads * size
     bounded(n_letters * (n + 1) ** 2, MAX_ENTRIES, f"{n:,} dimensions over {n_letters:,} letters")
+    blocks, v, x0 = (part.double().cpu().numpy() for part in (tables.A, tables.v.flatten(1), tables.x0.flatten()))
     A = np.zeros((n_letters, n + 1, n + 1))
     for h in range(heads):
         part = slice(h * size, (h + 1) * size)
-        A[:, part, part] = tables.A[:, h].double().cpu().numpy()
-    A[:, :n, n], A[:, n, n] = tables.v.flatten(1).double().cpu().numpy(), 1
-    x0 = np.append(tables.x0.flatten().double().cpu().numpy(), 1)
-    beta = np.hstack([W, b[:, None]])
-    # Without shifts and a bias no state needs to be 1.
-    used = slice(None) if A[:, :n, n].any() or b.any() else slice(n)
-    is_one = tables.outputs == (0,)
-    final = beta[:, used]
-    return WeightedAutomaton(
-        tables.alphabet, x0[used], A[:, used, used], final[0] if is_one else final, None if is_one else tables.outputs
-    )
+        A[:, part, part] = blocks[:, h]
+    A[:, :n, n], A[:, n, n] = v, 1
+    used = n + 1 if v.any() or b.any() else n  # without shifts and a bias no state needs to be 1
+    final, outputs = np.hstack([W, b[:, None]])[:, :used], tables.outputs if tables.outputs != (0,) else None
+    initial = np.append(x0, 1)[:used]
+    return WeightedAutomaton(tables.alphabet, initial, A[:, :used, :used], final if outputs else final[0], outputs)
 
 
 def linear_readout(readout: Readout) -> tuple[np.ndarray, np.ndarray]:
@@ -104,20 +91,18 @@ def linear_readout(readout: Readout) -> tuple[np.ndarray, np.ndarray]:
     """
     if readout.norm_weight is not None:
         raise NotExpressible("the read-out has a LayerNorm, which is not linear: train a model without it")
-    W1, b1, W2, b2 = (part.detach().double().cpu().numpy() + 0.0 for part in list(vars(readout).values())[:4])
-    W, b = np.zeros((len(b2), W1.shape[1])), b2.copy()
-    unpaired = dict[bytes, list[int]]()
-    for i, (row, bias) in enumerate(zip(W1, b1, strict=True)):
-        of_unit = np.concatenate([row, [bias], W2[:, i]])
-        if not W2[:, i].any():
-            continue
-        if not row.any():
-            b += max(bias, 0.0) * W2[:, i]
-        elif partners := unpaired.get((0.0 - of_unit).tobytes()):
+    parts = (readout.W1, readout.b1, readout.W2, readout.b2)
+    W1, b1, W2, b2 = (part.detach().double().cpu().numpy() + 0.0 for part in parts)  # −0 becomes 0
+    W, b, unpaired = np.zeros((len(b2), W1.shape[1])), b2, dict[bytes, list[int]]()
+    for i, (row, bias, weights) in enumerate(zip(W1, b1, W2.T, strict=True)):
+        unit = np.concatenate([row, [bias], weights])
+        if not row.any() or not weights.any():
+            b = b + max(bias, 0.0) * weights
+        elif partners := unpaired.get((0.0 - unit).tobytes()):
             partners.pop()
-            W, b = W + np.outer(W2[:, i], row), b + bias * W2[:, i]
+            W, b = W + np.outer(weights, row), b + bias * weights
         else:
-            unpaired.setdefault(of_unit.tobytes(), []).append(i)
+            unpaired.setdefault(unit.tobytes(), []).append(i)
     if left := [i for units in unpaired.values() for i in units]:
         raise NotExpressible(
             f"the read-out is not linear: hidden unit {left[0]} is a ReLU without its negative; `Readout.linear` makes "
@@ -150,7 +135,7 @@ def _weighted(source: Source) -> WeightedAutomaton:
 class RoundingBound(Brief):
     """A bound on the difference of the logits of a compiled network from the values of its automaton.
 
-    It covers words that are read letter by letter, by the scans "sequential" and "letters" too, with sums in any order.
+    It covers words that are read letter by letter, and by the scans "sequential" and "letters", with sums in any order.
 
     Args:
         bound: the largest difference.
@@ -183,147 +168,102 @@ def rounding_bound(
     """
     if isinstance(w, LRNN):
         w, dtype = from_model(w), w.dtype
-    form, rounded = _affine(w), [part.rounded(dtype) for part in _affine(w)]
-    errors = [part.error(tensor) for part, tensor in zip(form, rounded, strict=True)]
-    sizes = [tensor.double().abs().numpy() for tensor in rounded]
-    n = sizes[0].shape[-1]
-    options = [
-        _bound(sizes, errors, kind, scale, dtype, length)
-        for kind in (1, np.inf)
-        for scale in (np.ones(n), _perron(sizes[0].max(0), kind))
-    ]
-    best = min(options, key=lambda found: (math.isinf(found.bound), found.bound))
-    if not best.bound < torch.finfo(dtype).max / 4:
+    exact = _affine(w)
+    rounded = [_rounded(part, dtype).double().numpy() for part in exact]
+    errors = [_SLACK * np.abs(part - y).astype(float) for part, y in zip(exact, map(_exactly, rounded), strict=True)]
+    sizes, n = [np.abs(y) for y in rounded], rounded[0].shape[-1]
+    found = list[RoundingBound]()
+    for kind in (1, np.inf):
+        for scale in (np.ones(n), _perron(sizes[0].max(0), kind)):
+            _, one = _norms([sizes[0], np.ones(n)], kind, scale)
+            found.append(_bound(_norms(sizes, kind, scale), _norms(errors, kind, scale), n, one, dtype, length))
+    best = min(found, key=lambda option: (not math.isfinite(option.bound), option.bound))
+    if not math.isfinite(best.bound):
         raise NotExact(
             f"no bound: a letter changes differences up to {best.rate:.4g} times: give a length, or a shorter one"
         )
     return best
 
 
+def _norms(parts: list[np.ndarray], kind: float, scale: np.ndarray) -> list[float]:
+    """Return upper bounds on the norms of A, v, x₀, W and b in the norm ‖scale · x‖, the 1-norm or largest entry."""
+    kinds = ((kind, (-2, -1)), (kind, -1), (kind, -1), (np.inf if kind == 1 else 1, -1), (np.inf, -1))
+    factors = (scale[:, None] / scale, scale, scale, 1 / scale, 1)
+    norms = (np.linalg.norm(x * s, *k) for x, s, k in zip(parts, factors, kinds, strict=False))
+    return [_SLACK * float(np.max(norm)) for norm in norms]
+
+
 def _bound(
-    sizes: Sequence[np.ndarray],
-    errors: Sequence[np.ndarray],
-    kind: float,
-    scale: np.ndarray,
-    dtype: torch.dtype,
-    length: int | None,
+    sizes: list[float], errors: list[float], n: int, one: float, dtype: torch.dtype, length: int | None
 ) -> RoundingBound:
-    """Return the bound of T64 in the norm ‖scale · x‖ with the 1-norm or the largest entry; infinite if it fails."""
-    info = torch.finfo(dtype)
-    k = len(scale) + 2
-    unit, tiny = info.eps / 2, k * info.smallest_normal
-    gamma = k * unit / (1 - k * unit)  # of a sum of k products in any order, with or without fused steps
+    """Return the bound of T64 from norms of rounded weights and of their errors; infinite if it fails.
 
-    def largest(x: np.ndarray, order: float, axis: int | tuple[int, int] = -1) -> float:
-        return _SLACK * float(np.linalg.norm(x, order, axis=axis).max(initial=0)) if x.size else 0.0
-
-    def of_maps(A: np.ndarray) -> float:
-        return largest(A * scale[:, None] / scale, kind, (-2, -1))
-
-    def of_vectors(x: np.ndarray) -> float:
-        return largest(x * scale, kind)
-
-    def of_rows(W: np.ndarray) -> float:
-        return largest(W / scale, np.inf if kind == 1 else 1)
-
-    A, V, x, W, b = (f(size) for f, size in zip((of_maps, of_vectors, of_vectors, of_rows, np.max), sizes, strict=True))
-    dA, dV, e, dW, db = (f(d) for f, d in zip((of_maps, of_vectors, of_vectors, of_rows, np.max), errors, strict=True))
-    rate = A + dA  # of the exact matrices, and of the rounded ones
-    per_size = dA + gamma * rate
-    constant = dV + gamma * V + of_vectors(np.full(len(scale), tiny))
-    x += e
-    V += dV
-    if length is None:
-        if rate + per_size >= 1:
-            return RoundingBound(math.inf, None, rate, "")
+    `one` is the norm of the vector of ones. x bounds the exact states, e the errors of the computed ones.
+    """
+    info, k = torch.finfo(dtype), n + 2
+    gamma = k * info.eps / (2 - k * info.eps)  # of a sum of k products in any order, with or without fused steps
+    tiny = k * info.smallest_normal  # of underflow
+    (A, V, x, W, b), (dA, dV, e, dW, db) = sizes, errors
+    rate, x, V, W, b = A + dA, x + e, V + dV, W + dW, b + db
+    per_size, constant = dA + gamma * rate, dV + gamma * V + tiny * one
+    if length is None and rate + per_size < 1:
         x = max(x, V / (1 - rate))
         e = max(e, (per_size * x + constant) / (1 - rate - per_size)) * _SLACK
-    worst = (x, e)
+    elif length is None:
+        x = e = math.inf
+    most_x, most_e = x, e
     for _ in range(length or 0):
         e = (rate * e + per_size * (x + e) + constant) * _SLACK
         x = (rate * x + V) * _SLACK
-        worst = max(worst[0], x), max(worst[1], e)
-        if not e < info.max:
-            return RoundingBound(math.inf, length, rate, "")
-    x, e = worst
-    read = W + dW
-    logits = read * e + (dW + 2 * gamma * read) * (x + e) + db + 2 * gamma * (b + db)
-    logits += 2 * unit * (read * (x + e) + b + db) + 2 * tiny
-    is_safe = (x + e) * max(rate, read, 1.0) + V + b < info.max / 4
-    name = str(dtype).removeprefix("torch.")
-    return RoundingBound(float(logits * _SLACK) if is_safe else math.inf, length, rate, name)
+        most_x, most_e = max(most_x, x), max(most_e, e)
+        if not x + e < info.max:
+            break
+    x, e = most_x, most_e
+    # The read-out computes z and −z, and adds them: two errors of sums, and one of the addition.
+    logits = W * e + dW * (x + e) + db + (2 * gamma + info.eps) * (W * (x + e) + b) + 2 * tiny
+    is_safe = (x + e) * max(rate, W, 1.0) + V + b < info.max / 4
+    return RoundingBound(logits * _SLACK if is_safe else math.inf, length, rate, str(dtype).removeprefix("torch."))
 
 
 def _perron(A: np.ndarray, kind: float) -> np.ndarray:
     """Return weights of states under which no letter's norm exceeds the spectral radius of a matrix (n, n) by much."""
-    A = A if kind == np.inf else A.T
-    x = np.ones(len(A))
+    A, x = A if kind == np.inf else A.T, np.ones(len(A))
     for _ in range(200):
         x = A @ x + 1e-6 * x.sum()
-        x /= x.max(initial=1e-300)
+        x /= max(x.max(), 1e-300)
     return 1 / x if kind == np.inf else x
 
 
-class _Exact(NamedTuple):
-    """Exact numbers in an array of a shape."""
-
-    numbers: list[fmpq]
-    shape: tuple[int, ...]
-
-    def rounded(self, dtype: torch.dtype) -> Tensor:
-        if dtype not in DTYPES:
-            raise UnsupportedFormat(f"dtype {dtype} is not offered: choose one of {', '.join(map(str, DTYPES))}")
-        try:
-            rounded = torch.tensor([int(x.p) / int(x.q) for x in self.numbers], dtype=torch.float64).to(dtype)
-        except OverflowError:
-            rounded = torch.tensor([math.inf])
-        if not rounded.isfinite().all():
-            raise NotExact(f"a weight is beyond the largest number of {dtype}: scale the automaton")
-        return rounded.reshape(self.shape)
-
-    def error(self, rounded: Tensor) -> np.ndarray:
-        """Return bounds on what rounding has changed."""
-        pairs = zip(self.numbers, rounded.double().flatten().tolist(), strict=True)
-        exact = (abs(x - fmpq(*y.as_integer_ratio())) for x, y in pairs)
-        return np.array([_SLACK * (int(d.p) / int(d.q)) for d in exact]).reshape(self.shape)
-
-
-def _affine(w: WeightedAutomaton) -> tuple[_Exact, _Exact, _Exact, _Exact, _Exact]:
-    """Return A, v, x₀, W and b of a layer with the function of a weighted automaton.
+def _affine(w: WeightedAutomaton) -> list[np.ndarray]:
+    """Return A, v, x₀, W and b of a layer with the function of a weighted automaton, arrays of fractions.
 
     A state whose vector is always 1 becomes v and b.
     """
-    n, maps, alpha, beta = w.n_states, w._transitions, w._initial, w._final
-    ones = [s for s in range(n) if alpha[s, 0] == 1 and all(_is_kept(A, s) for A in maps)]
-    one = ones[-1:]
-    rest = [q for q in range(n) if q not in one] or [n]  # an index beyond stands for a state that is always 0
-    bounded(len(rest), MAX_WIDTH, f"{n:,} states")
-
-    def entry(matrix: fmpq_mat, i: int, j: int) -> fmpq:
-        return matrix[i, j] if i < matrix.nrows() and j < matrix.ncols() else fmpq(0)
-
-    m, letters, outputs = len(rest), len(maps), beta.nrows()
-    return (
-        _Exact([entry(A, i, j) for A in maps for i in rest for j in rest], (letters, m, m)),
-        _Exact([sum((entry(A, i, s) for s in one), fmpq(0)) for A in maps for i in rest], (letters, m)),
-        _Exact([entry(alpha, i, 0) for i in rest], (m,)),
-        _Exact([entry(beta, y, i) for y in range(outputs) for i in rest], (outputs, m)),
-        _Exact([sum((beta[y, s] for s in one), fmpq(0)) for y in range(outputs)], (outputs,)),
-    )
+    n, zero = w.n_states, fmpq(0)
+    # A state that is always 0 is added, so that a layer without others has a state.
+    A = np.full((len(w.alphabet), n + 1, n + 1), zero)
+    x0, W = np.full(n + 1, zero), np.full((w._final.nrows(), n + 1), zero)
+    for a, matrix in enumerate(w._transitions):
+        A[a, :n, :n] = np.array(matrix.tolist(), object).reshape(n, n)
+    x0[:n], W[:, :n] = w._initial.entries(), np.array(w._final.tolist(), object).reshape(len(W), n)
+    ones = [s for s in range(n) if x0[s] == 1 and all((A[:, s] == (np.arange(n + 1) == s).astype(int)).flat)]
+    one = ones[-1] if ones else n
+    rest = [q for q in range(n) if q != one] or [n]
+    return [A[:, rest][:, :, rest], A[:, rest, one], x0[rest], W[:, rest], W[:, one]]
 
 
-def _is_kept(A: fmpq_mat, s: int) -> bool:
-    return all(A[s, q] == int(q == s) for q in range(A.ncols()))
+def _rounded(numbers: np.ndarray, dtype: torch.dtype) -> Tensor:
+    """Return fractions rounded to a dtype."""
+    if dtype not in DTYPES:
+        raise UnsupportedFormat(f"dtype {dtype} is not offered: choose one of {', '.join(map(str, DTYPES))}")
+    try:
+        rounded = torch.tensor([int(x.p) / int(x.q) for x in numbers.flat], dtype=torch.float64).to(dtype)
+    except OverflowError:
+        rounded = torch.tensor([math.inf])
+    if not rounded.isfinite().all():
+        raise NotExact(f"a weight is beyond the largest number of {dtype}: scale the automaton")
+    return rounded.reshape(numbers.shape)
 
 
-def _blocks(connected: np.ndarray) -> list[list[int]]:
-    """Return states in blocks: the largest set of states that letters connect, and others packed into its size."""
-    parts = sorted(map(sorted, nx.connected_components(nx.from_numpy_array(connected | connected.T))), key=len)[::-1]
-    blocks = list[list[int]]()
-    for part in parts:
-        block = next((block for block in blocks if len(block) + len(part) <= len(parts[0])), None)
-        if block is None:
-            blocks.append(list(part))
-        else:
-            block += part
-    return blocks
+def _exactly(numbers: np.ndarray) -> np.ndarray:
+    return np.array([fmpq(*x.as_integer_ratio()) for x in numbers.flat], object).reshape(numbers.shape)

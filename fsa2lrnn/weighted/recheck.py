@@ -4,8 +4,8 @@
     python -m fsa2lrnn.weighted.recheck certificate.json   # imports the package around it too
 
 Both automata of a certificate are run side by side: x is the pair of their vectors, and d(x) what they read from it,
-one minus the other. Let span(E) be the space of the columns listed, each with a 1 in a row where all others have 0, so
-that a vector v lies in it iff v = Σ v[row of e] e. (T63 of docs/theory.md.)
+one minus the other. A space is given by vectors, each with a 1 in a row where all others have 0, so that x lies in it
+iff x = Σ x[row of e] e. (T63 of docs/theory.md.)
 
 "equal"      One space contains the initial vector, every letter maps it into itself, and d is 0 on it.
 "separated"  Spaces S_0, S_1, … for the lengths below that of the word: S_0 contains the initial vector, every letter
@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ WORK = 1 << 27
 """The default bound on the steps of a check: a minute or less. A step is a product of small numbers."""
 MODULUS = (1 << 61) - 1
 NAMES = ("format", "version", "claim", "alphabet", "first", "second", "spaces")
+MORE = {"equal": (), "separated": ("word",), "minimal": ("prefixes", "suffixes")}
 Vector = list[Fraction]
 Matrix = list[Vector]
 
@@ -47,7 +47,7 @@ class Automaton(NamedTuple):
     """A weighted automaton: n numbers, one n × n matrix per letter, and rows of n numbers."""
 
     initial: Vector
-    transitions: list[Matrix]
+    maps: list[Matrix]
     final: Matrix
 
 
@@ -66,57 +66,49 @@ def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
 
 def _recheck(value: dict[str, Any], work: int) -> str:
     """Return the claim that a certificate proves."""
-    claim = value["claim"]
-    more = {"equal": (), "separated": ("word",), "minimal": ("prefixes", "suffixes")}[claim]
-    require(set(value) == {*NAMES, *more}, f"fields are {', '.join((*NAMES, *more))}, no others")
+    claim, names = value["claim"], (*NAMES, *MORE[value["claim"]])
+    require(set(value) == set(names), f"fields are {', '.join(names)}, no others")
     require((value["format"], value["version"]) == ("fsa2lrnn-weighted-certificate", 1), "it is of another format")
+    # 1. Read the parts, and bound the work.
     letters = len(value["alphabet"])
     first, second = (_automaton(value[name], letters) for name in ("first", "second"))
     require(len(first.final) == len(second.final), "the automata have different numbers of outputs")
-    n = len(first.initial) + len(second.initial)
+    n, m = len(first.initial) + len(second.initial), len(second.initial)
     spaces = [[_numbers(vector, n) for vector in space] for space in value["spaces"]]
-    sizes = [len(space) for space in spaces]
-    lengths = [len(word) for word in value.get("prefixes", [])] + [len(word) for _, word in value.get("suffixes", [])]
-    lengths.append(len(value.get("word", [])))
-    bits = (
-        1
-        + max((x.numerator.bit_length() + x.denominator.bit_length() for x in _all(first, second, spaces)), default=0)
-        // 64
-    )
-    steps = bits * letters * n * n * sum(size + 1 for size in sizes) + bits * n * n * sum(lengths) + bits * n**3
+    word = _word(value.get("word", []), letters)
+    prefixes = [_word(prefix, letters) for prefix in value.get("prefixes", [])]
+    suffixes = [(output, _word(suffix, letters)) for output, suffix in value.get("suffixes", [])]
+    vectors = [v for w in (first, second) for v in (w.initial, *w.final, *(row for A in w.maps for row in A))]
+    sizes = (x.numerator.bit_length() + x.denominator.bit_length() for v in sum(spaces, vectors) for x in v)
+    read = len(word) + sum(map(len, prefixes)) + sum(len(suffix) for _, suffix in suffixes)
+    products = letters * sum(len(space) + 1 for space in spaces) + read + n
+    steps = (1 + max(sizes, default=0) // 64) * products * n * n
     require(steps <= work, f"the check takes {steps:,} steps, its bound is {work:,}: give a larger `work`")
-    both = Automaton(
-        first.initial + second.initial,
-        [_diagonal(A, B) for A, B in zip(first.transitions, second.transitions, strict=True)],
-        [[*f, *(-x for x in g)] for f, g in zip(first.final, second.final, strict=True)],
-    )
-    pivots = [_pivots(space) for space in spaces]
-    shown = [_dot(row, v) for space in spaces for v in space for row in both.final]
-    require(not any(shown), "a vector shows a difference")
-    if spaces:
-        require(_is_in(both.initial, spaces[0], pivots[0]), "the first space lacks the initial vector")
+    # 2. Check the spaces of both automata side by side.
+    zero, final = Fraction(0), [f + [-x for x in g] for f, g in zip(first.final, second.final, strict=True)]
+    maps = [
+        [row + [zero] * m for row in A] + [[zero] * (n - m) + row for row in B]
+        for A, B in zip(first.maps, second.maps, strict=True)
+    ]
+    initial, pivots = first.initial + second.initial, [_pivots(space) for space in spaces]
+    require(not any(_dot(row, v) for space in spaces for v in space for row in final), "a vector shows a difference")
+    require(len(spaces) == (len(word) if claim == "separated" else 1), "a space is missing, or too many")
+    require(not spaces or _is_in(initial, spaces[0], pivots[0]), "the first space lacks the initial vector")
+    after = slice(1, None) if claim == "separated" else slice(None)
+    for low, high, rows in zip(spaces, spaces[after], pivots[after], strict=False):
+        inside = (_is_in(_apply(A, v), high, rows) for A in maps for v in low)
+        require(all(inside), "a letter leads out of a space")
+    # 3. Check what else the claim needs.
     if claim == "separated":
-        word = _word(value["word"], letters)
-        require(len(spaces) == len(word), "a word has one space per shorter length")
-        following = [*zip(spaces, spaces[1:], pivots[1:], strict=False)]
-    else:
-        require(len(spaces) == 1, "equality has one space")
-        following = [(spaces[0], spaces[0], pivots[0])]
-    for low, high, rows in following:
-        for A in both.transitions:
-            require(all(_is_in(_apply(A, v), high, rows) for v in low), "a letter leads out of a space")
-    if claim == "separated":
-        x = _run(both, word)
-        require(any(_dot(row, x) for row in both.final), "the functions agree on the word")
+        x = _run(initial, maps, word)
+        require(any(_dot(row, x) for row in final), "the functions agree on the word")
         return f"separated: no word of less than {len(word)} letters separates, and the word does"
     if claim == "minimal":
-        prefixes = [_word(word, letters) for word in value["prefixes"]]
-        suffixes = [(output, _word(word, letters)) for output, word in value["suffixes"]]
-        m = len(second.initial)
         require(len(prefixes) == len(suffixes) == m, f"{m} states need {m} prefixes and {m} suffixes")
-        require(all(type(y) is int and 0 <= y < len(second.final) for y, _ in suffixes), "an output is not one of them")
-        columns = [_run(second, word) for word in prefixes]
-        rows = [_read_back(second, second.final[y], word) for y, word in suffixes]
+        require(all(type(y) is int and 0 <= y < len(final) for y, _ in suffixes), "an output is not one of them")
+        columns = [_run(second.initial, second.maps, prefix) for prefix in prefixes]
+        transposed = [[list(column) for column in zip(*A, strict=True)] for A in second.maps]
+        rows = [_run(second.final[y], transposed, suffix[::-1]) for y, suffix in suffixes]
         require(_is_regular([[_dot(row, x) for x in columns] for row in rows]), "the Hankel minor may be singular")
         return f"minimal: {m} is the least dimension of the function"
     return "equal: both automata have the same function on all words"
@@ -126,12 +118,10 @@ def _automaton(value: dict[str, Any], letters: int) -> Automaton:
     """Return the automaton of a JSON object, with one row per output."""
     require(set(value) == {"initial", "transitions", "final"}, "an automaton is initial, transitions and final")
     n = len(value["initial"])
-    final = value["final"]
-    rows = final if final and type(final[0]) is list else [final]
     require(len(value["transitions"]) == letters > 0, "there is one matrix per letter")
     maps = [[_numbers(row, n) for row in A] for A in value["transitions"]]
     require(all(len(A) == n for A in maps), "a matrix is not square")
-    return Automaton(_numbers(value["initial"], n), maps, [_numbers(row, n) for row in rows])
+    return Automaton(_numbers(value["initial"], n), maps, [_numbers(row, n) for row in value["final"]])
 
 
 def _numbers(row: Any, n: int) -> Vector:
@@ -146,16 +136,6 @@ def _word(value: Any, letters: int) -> list[int]:
     return value
 
 
-def _all(first: Automaton, second: Automaton, spaces: list[Matrix]) -> Sequence[Fraction]:
-    vectors = [v for w in (first, second) for v in (w.initial, *w.final, *(row for A in w.transitions for row in A))]
-    return [x for v in (*vectors, *(v for space in spaces for v in space)) for x in v]
-
-
-def _diagonal(A: Matrix, B: Matrix) -> Matrix:
-    zero = Fraction(0)
-    return [row + [zero] * len(B) for row in A] + [[zero] * len(A) + row for row in B]
-
-
 def _dot(row: Vector, x: Vector) -> Fraction:
     return sum((a * b for a, b in zip(row, x, strict=True) if a and b), Fraction(0))
 
@@ -164,18 +144,10 @@ def _apply(A: Matrix, x: Vector) -> Vector:
     return [_dot(row, x) for row in A]
 
 
-def _run(w: Automaton, word: list[int]) -> Vector:
-    x = w.initial
+def _run(x: Vector, maps: list[Matrix], word: list[int]) -> Vector:
     for a in word:
-        x = _apply(w.transitions[a], x)
+        x = _apply(maps[a], x)
     return x
-
-
-def _read_back(w: Automaton, row: Vector, word: list[int]) -> Vector:
-    """Return the functional that a suffix and an output read from the vector before the suffix."""
-    for a in reversed(word):
-        row = [_dot(row, [line[q] for line in w.transitions[a]]) for q in range(len(row))]
-    return row
 
 
 def _pivots(space: Matrix) -> list[int]:
@@ -196,10 +168,8 @@ def _is_in(x: Vector, space: Matrix, pivots: list[int]) -> bool:
 
 def _is_regular(H: Matrix) -> bool:
     """Return whether a determinant is not 0 modulo `MODULUS`, after its rows are scaled to integers."""
-    rows = list[list[int]]()
-    for row in H:
-        scale = math.lcm(*(x.denominator for x in row))
-        rows.append([int(x * scale) % MODULUS for x in row])
+    scales = [math.lcm(*(x.denominator for x in row)) for row in H]
+    rows = [[int(x * scale) % MODULUS for x in row] for row, scale in zip(H, scales, strict=True)]
     for k in range(len(rows)):
         pivot = next((i for i in range(k, len(rows)) if rows[i][k]), None)
         if pivot is None:

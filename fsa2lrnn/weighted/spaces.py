@@ -7,8 +7,7 @@ divides a minor. So a prime proposes words, and all that is claimed is then chec
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +18,11 @@ from fsa2lrnn.deadline import Deadline, bounded, check_current, limited
 from fsa2lrnn.errors import BudgetExceeded, NotExact, counted
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.verdicts import Scope, Undecided, Verdict
-from fsa2lrnn.weighted.automaton import WeightedAutomaton, fraction, texts
+from fsa2lrnn.weighted.automaton import WeightedAutomaton, texts
 from fsa2lrnn.weighted.recheck import recheck
 
 FORMAT, VERSION = "fsa2lrnn-weighted-certificate", 1
-MAX_STATES = 1_000
-"""The largest number of states of automata that are compared, together, or minimised."""
+MAX_STATES = 1_000  # of automata that are compared, together, or minimised
 _MAX_NUMBERS = 1 << 33  # bits of a reduced basis, as bounded before it is computed
 _PRIMES = (67_108_859, 67_108_837, 67_108_819, 67_108_777)  # below 2²⁶: sums of 1,000 products stay inside 63 bits
 _SECONDS = 2e-9  # of one operation on numbers of 64 bits in a row reduction
@@ -33,89 +31,82 @@ Word = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class EqualFunctions(Verdict):
-    """A proof that two weighted automata have the same function, over the reals and on all words.
-
-    Args:
-        first, second: the automata.
-        basis: vectors over the states of both that span a space which contains the initial vector, which every letter
-            maps into itself, and on which both functions agree.
-    """
+class _Certified(Verdict):
+    """A verdict on two weighted automata, run side by side, with spaces of their joint vectors (`recheck`)."""
 
     first: WeightedAutomaton
     second: WeightedAutomaton
-    basis: tuple[tuple[Fraction, ...], ...]
-
-    def in_words(self) -> list[tuple[str, str]]:
-        space = f"{counted(len(self.basis), 'dimension')} of {self.first.n_states + self.second.n_states}"
-        return [("equal", "on every word of every length, over the reals"), ("invariant space", space)]
+    spaces: tuple[fmpq_mat, ...] = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        return _certificate("equal", self.first, self.second, spaces=[[texts(row) for row in self.basis]])
+        """Return a certificate, a JSON object that `recheck` accepts."""
+        f, g = self.first, self.second
+        parts = {"first": (f._initial, f._transitions, f._final), "second": f._parts_of(g)}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "claim": "equal",
+            "alphabet": [symbols.to_json(letter) for letter in f.alphabet],
+            **{
+                name: {"initial": texts(x), "transitions": [_texts(A) for A in maps], "final": _texts(final)}
+                for name, (x, maps, final) in parts.items()
+            },
+            "spaces": [_texts(space.transpose()) for space in self.spaces],
+        }
 
     def check(self) -> str:
-        """Check the proof by `recheck`, which shares no code with the search; return the claim that it proves."""
+        """Check the certificate by `recheck`, which shares no code with the search; return the claim that it proves."""
         return recheck(self.to_json())
 
 
 @dataclass(frozen=True)
-class SeparatingWord(Verdict):
-    """A shortest word on which two weighted automata differ.
+class EqualFunctions(_Certified):
+    """A proof that two weighted automata have the same function, over the reals and on all words.
 
-    Args:
-        word: the letters.
-        values: f and g on it, numbers or tuples of one per output.
-        spaces: for each length below, vectors that span a space which contains those of all words up to this length
-            and on which both functions agree.
+    Its one space contains the initial vector, all letters map it into itself, and both functions agree on it.
     """
 
-    first: WeightedAutomaton
-    second: WeightedAutomaton
+    def in_words(self) -> list[tuple[str, str]]:
+        space = f"{counted(self.spaces[0].ncols(), 'dimension')} of {self.spaces[0].nrows()}"
+        return [("equal", "on every word of every length, over the reals"), ("invariant space", space)]
+
+
+@dataclass(frozen=True)
+class SeparatingWord(_Certified):
+    """A shortest word on which two weighted automata differ, and the values, numbers or tuples of one per output.
+
+    For each smaller length there is a space that contains the vectors of all words up to this length, and on which both
+    functions agree.
+    """
+
     word: tuple[Hashable, ...]
     values: tuple[Any, Any]
-    spaces: tuple[tuple[tuple[Fraction, ...], ...], ...]
 
     def in_words(self) -> list[tuple[str, str]]:
         text = symbols.word_text(self.word, self.first.alphabet) or "ε"
         return [("differ", f"on {text}"), ("shorter words", "agree"), ("values", " and ".join(map(str, self.values)))]
 
     def to_json(self) -> dict[str, Any]:
-        spaces = [[texts(row) for row in space] for space in self.spaces]
-        word = symbols.encode(self.word, self.first.alphabet).tolist()
-        return _certificate("separated", self.first, self.second, spaces=spaces) | {"word": word}
-
-    def check(self) -> str:
-        """Check the word and that it is a shortest one by `recheck`; return the claim."""
-        return recheck(self.to_json())
+        return super().to_json() | {
+            "claim": "separated",
+            "word": symbols.encode(self.word, self.first.alphabet).tolist(),
+        }
 
 
 @dataclass(frozen=True)
-class Minimal:
-    """An automaton of the least dimension, with the proof: equality, and a non-singular minor of the Hankel matrix.
+class Minimal(EqualFunctions):
+    """A proof that the second automaton equals the first and has the least dimension.
 
-    Args:
-        equality: of the automaton and the minimal one.
-        prefixes, suffixes: as many words as dimensions, each suffix with the number of an output; the matrix of the
-            f(prefix · suffix) is not singular.
+    There are as many prefixes and suffixes, each suffix with the number of an output, as dimensions; the matrix of the
+    f(prefix · suffix) is not singular.
     """
 
-    equality: EqualFunctions
     prefixes: tuple[Word, ...]
     suffixes: tuple[tuple[int, Word], ...]
 
-    @property
-    def automaton(self) -> WeightedAutomaton:
-        """The minimal automaton."""
-        return self.equality.second
-
     def to_json(self) -> dict[str, Any]:
-        """Return a certificate that `recheck` accepts."""
         words = {"prefixes": [list(w) for w in self.prefixes], "suffixes": [[y, list(w)] for y, w in self.suffixes]}
-        return self.equality.to_json() | {"claim": "minimal"} | words
-
-    def check(self) -> str:
-        """Check the proof by `recheck`; return the claim."""
-        return recheck(self.to_json())
+        return super().to_json() | {"claim": "minimal"} | words
 
 
 def compare(
@@ -123,40 +114,38 @@ def compare(
 ) -> EqualFunctions | SeparatingWord | Undecided:
     """Decide whether two weighted automata have the same function on all words, with a proof.
 
-    `Undecided` names the time limit, or comes from the bound on the size of numbers. Raises `InvalidMachine` for other
-    letters or outputs.
+    The result is `Undecided` if the time limit or a bound on the size of numbers ends the search. Raises
+    `InvalidMachine` for other letters or outputs.
     """
-    difference = first - second
     try:
         with limited(Deadline.of(seconds)):
             return equality(first, second)
     except BudgetExceeded:
-        return Undecided(0, Scope(difference.n_states, empty_word=True), seconds=seconds)
+        return Undecided(0, Scope(first.n_states + second.n_states, empty_word=True), seconds=seconds)
 
 
 def equality(first: WeightedAutomaton, second: WeightedAutomaton) -> EqualFunctions | SeparatingWord:
     """Return the verdict of `compare`; raise `BudgetExceeded` beyond the bounds."""
     system = System.of(first - second)
     for prime in _PRIMES:
-        words, different = list[Word](), None
-        for _, word in system.words(prime):
-            if any((system.reads * system.vector(0, word)).entries()):
+        words, different = list[tuple[int, Word]](), None
+        for start, word in system.words(prime):
+            if any((system.reads * system.vector(start, word)).entries()):
                 different = word
                 break
-            words.append(word)
+            words.append((start, word))
         # Lengths up to which all words have to agree: those below a word's, or as many as the words have.
         lengths = range(len(different)) if different is not None else [len(words)]
-        spaces = [_reduced(system, [(0, w) for w in words if len(w) <= k]) for k in lengths]
+        spaces = tuple(_reduced(system, [w for w in words if len(w[1]) <= k]) for k in lengths)
         after = spaces[1:] if different is not None else spaces
-        closed = all(_is_closed(system.maps, low, high) for low, high in zip(spaces, after, strict=False))
-        closed &= all(_spans(space, system.starts) for space in spaces)
-        if not closed or any(x for space in spaces for x in (system.reads * space).entries()):
+        sound = all(_is_closed(system.maps, low, high) for low, high in zip(spaces, after, strict=False))
+        sound &= all(_spans(space, system.starts) for space in spaces)
+        if not sound or any(x for space in spaces for x in (system.reads * space).entries()):
             continue
-        columns = tuple(tuple(tuple(map(fraction, column)) for column in e.transpose().tolist()) for e in spaces)
         if different is None:
-            return EqualFunctions(first, second, columns[0])
+            return EqualFunctions(first, second, spaces)
         letters = tuple(first.alphabet[a] for a in different)
-        return SeparatingWord(first, second, letters, (first(letters), second(letters)), columns)
+        return SeparatingWord(first, second, spaces, letters, (first(letters), second(letters)))
     raise NotExact(f"the vectors of words span too little modulo each of the primes {_PRIMES}")
 
 
@@ -174,17 +163,14 @@ def minimise(w: WeightedAutomaton) -> WeightedAutomaton:
 
 
 def minimal(w: WeightedAutomaton) -> Minimal:
-    """Return the minimal automaton with a certificate of its dimension."""
+    """Return the minimal automaton (`second`) with a certificate of its dimension."""
     least = minimise(w)
     verdict, system = equality(w, least), System.of(least)
-    if isinstance(verdict, SeparatingWord):
-        raise NotExact("the minimal automaton has another function: report this with the automaton")
     for prime in _PRIMES:
         prefixes = tuple(word for _, word in system.words(prime))
-        # The dual reads a suffix from its end.
-        suffixes = tuple((output, word[::-1]) for output, word in system.dual().words(prime))
+        suffixes = tuple((output, word[::-1]) for output, word in system.dual().words(prime))  # read from the end
         if len(prefixes) == len(suffixes) == system.size:
-            return Minimal(verdict, prefixes, suffixes)
+            return Minimal(w, least, verdict.spaces, prefixes, suffixes)
     raise NotExact(f"no minor of the Hankel matrix was found modulo each of the primes {_PRIMES}")
 
 
@@ -192,7 +178,7 @@ class System(NamedTuple):
     """The matrices of a weighted automaton, or of its dual, which reads words backwards and may have several starts."""
 
     starts: fmpq_mat  # (n, s), a column per start
-    maps: tuple[fmpq_mat, ...]
+    maps: Sequence[fmpq_mat]
     reads: fmpq_mat  # (r, n)
 
     @classmethod
@@ -207,14 +193,13 @@ class System(NamedTuple):
 
     def dual(self) -> System:
         """Return the system of the transposed matrices."""
-        return System(self.reads.transpose(), tuple(A.transpose() for A in self.maps), self.starts.transpose())
+        return System(self.reads.transpose(), [A.transpose() for A in self.maps], self.starts.transpose())
 
     def words(self, prime: int) -> Iterator[tuple[int, Word]]:
         """Yield starts and words, shortest first, whose vectors are a basis of those of all words modulo a prime.
 
-        Numbers are scaled to integers, which scales the vector of a word. A word is extended only if its vector is
-        independent of those before, so a functional that vanishes on all words yielded vanishes on all words of up to
-        their length.
+        A word is extended only if its vector is independent of those before, so a functional that vanishes on all words
+        yielded vanishes on all words of up to their length.
         """
         echelon, maps = Echelon(self.size, prime), [_residues(A, prime) for A in self.maps]
         level = [(i, (), row) for i, row in enumerate(_residues(self.starts, prime).T)]
@@ -241,28 +226,24 @@ class System(NamedTuple):
                 return self
             basis = _reduced(self, words)
             if _is_closed(self.maps, basis, basis) and _spans(basis, self.starts):
-                maps = tuple(_coordinates(basis, A * basis) for A in self.maps)
+                maps = [_coordinates(basis, A * basis) for A in self.maps]
                 return System(_coordinates(basis, self.starts), maps, self.reads * basis)
         raise NotExact(f"the vectors of words span too little modulo each of the primes {_PRIMES}")
 
 
 def _reduced(system: System, words: Sequence[tuple[int, Word]]) -> fmpq_mat:
     """Return the reduced basis of the span of the vectors of words: one column each, with a 1 in a row of its own."""
-    n, rows = system.size, [system.vector(*word).entries() for word in words]
-    if not rows:
-        return fmpq_mat(n, 0)
-    bits = max(max(int(x.p).bit_length(), int(x.q).bit_length()) for row in rows for x in row)
-    work = len(rows) ** 2 * n
-    bounded(len(rows) * work * bits // n, _MAX_NUMBERS, f"{n:,} states with numbers of {bits:,} bits")
-    check_current("an exact row reduction", _SECONDS * work * (1 + len(rows) * bits / 64))
-    reduced, rank = fmpq_mat(len(rows), n, [x for row in rows for x in row]).rref()
+    n, k, entries = system.size, len(words), [x for word in words for x in system.vector(*word).entries()]
+    bits = max((max(int(x.p).bit_length(), int(x.q).bit_length()) for x in entries), default=0)
+    bounded(k**3 * bits, _MAX_NUMBERS, f"{n:,} states with numbers of {bits:,} bits")
+    check_current("an exact row reduction", _SECONDS * k**2 * n * (1 + k * bits / 64))
+    reduced, rank = fmpq_mat(k, n, entries).rref() if words else (fmpq_mat(0, n), 0)
     return fmpq_mat(rank, n, reduced.entries()[: rank * n]).transpose()
 
 
 def _coordinates(basis: fmpq_mat, vectors: fmpq_mat) -> fmpq_mat:
     """Return the coordinates in a reduced basis of vectors that it spans: their entries in its pivot rows."""
-    columns = basis.transpose().tolist()
-    pivots = [next(i for i, x in enumerate(column) if x) for column in columns]
+    pivots = [next(i for i, x in enumerate(column) if x) for column in basis.transpose().tolist()]
     return fmpq_mat(len(pivots), vectors.ncols(), [vectors[i, j] for i in pivots for j in range(vectors.ncols())])
 
 
@@ -275,20 +256,10 @@ def _is_closed(maps: Sequence[fmpq_mat], low: fmpq_mat, high: fmpq_mat) -> bool:
 
 
 def _residues(matrix: fmpq_mat, prime: int) -> np.ndarray:
-    """Return a matrix times its common denominator modulo a prime, int64."""
+    """Return a matrix times its common denominator modulo a prime, int64: the vector of a word is scaled by that."""
     scaled = [int(x) % prime for x in matrix.numer_denom()[0].entries()]
     return np.array(scaled, np.int64).reshape(matrix.nrows(), matrix.ncols())
 
 
-def _certificate(claim: str, first: WeightedAutomaton, second: WeightedAutomaton, **rest: object) -> dict[str, Any]:
-    order = symbols.align(first.alphabet, second.alphabet)
-    value = second.to_json()
-    value["transitions"] = [value["transitions"][a] for a in order]
-    if first.outputs is not None and second.outputs is not None:
-        value["final"] = [value["final"][i] for i in symbols.align(first.outputs, second.outputs)]
-    parts = {
-        name: {key: w[key] for key in ("initial", "transitions", "final")}
-        for name, w in (("first", first.to_json()), ("second", value))
-    }
-    alphabet = [symbols.to_json(letter) for letter in first.alphabet]
-    return {"format": FORMAT, "version": VERSION, "claim": claim, "alphabet": alphabet, **parts, **rest}
+def _texts(matrix: fmpq_mat) -> list[list[str]]:
+    return [texts(row) for row in matrix.tolist()]

@@ -1,4 +1,4 @@
-"""Learn weighted automata from words by linear algebra (Hsu, Kakade & Zhang 2009; Balle, Carreras, Luque & Quattoni 2014).
+"""Learn weighted automata from words by linear algebra (Balle, Carreras, Luque & Quattoni 2014).
 
 The matrix H of the probabilities of prefix · suffix has the rank of the distribution. From a singular value
 decomposition H ≈ U D Vᵀ, and the matrices H_a of the probabilities of prefix · a · suffix, A(a) = ((H V)⁺ H_a V)ᵀ.

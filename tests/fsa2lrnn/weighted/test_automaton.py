@@ -120,7 +120,7 @@ def test_it_is_printed_and_does_not_change():
         (("aa", [1], [[[1]], [[1]]], [1]), "letters and outputs must be distinct"),
         (("a", [1], [[[1]]], [[1], [1]], "xx"), "must be distinct"),
         (("a", [1], [[[1]]], [[1]], "xy"), "final does not have 2 × 1"),
-        (([0, False], [1], [[[1]], [[1]]], [1]), "distinct"),
+        (([0, False], [1], [[[1]], [[1]]], [1]), "are equal in Python"),
         (("", [], [], []), "0 letters"),
     ],
 )
@@ -206,8 +206,8 @@ def test_a_model_of_the_competition(tmp_path):
         ("(1,0) 1.0", "(1) 1.0", r"line 8: '\(1\) 1.0' is not an entry of section S"),
         ("(1,0) 1.0", "(0,0) 0.5", "or stands twice"),
         ("T: (state,symbol,state)", "", "line 10.* is not an entry of section S"),
-        ("F: (state)", "I: (state)", "section I stands twice"),
-        ("(1) 0.25", "", "no state stops"),
+        ("F: (state)", "I: (state)", "or stands twice"),
+        ("(1) 0.25", "", "lacks section F, or it is 0"),
         ("I: (state)", "", "not an entry of section I"),
         ("(1,0) 1.0", "(1,0) -1.0", "is not a probability"),
     ],
@@ -222,8 +222,8 @@ def test_words_and_solutions_of_the_competition(tmp_path):
     assert read_words(path) == (2, [(0, 1), (), (1,)])
     assert read_solution(written(tmp_path, "2\n0.5\n1.0E-2\n")) == [Fraction(1, 2), Fraction(1, 100)]
     for text, fault in [
-        ("", "the numbers of words and of letters"), ("1 2\n1 2\n", "below 2"), ("1 2\n2 0\n", "a word is its length"),
-        ("2 2\n1 0\n", "has 1 words"), ("1 2\n1 x\n", "not a row of whole numbers"),
+        ("", "has 0 words"), ("1\n0\n", "first the numbers"), ("1 2\n1 2\n", "a length and letters"),
+        ("1 2\n2 0\n", "a length"), ("2 2\n1 0\n", "has 1 words"), ("1 2\n1 x\n", "'1 x': first the numbers"),
     ]:  # fmt: skip
         with pytest.raises(UnsupportedFormat, match=fault):
             read_words(written(tmp_path, text))

@@ -76,12 +76,12 @@ def test_a_machine_is_the_indicators_of_its_outputs():
     assert model.transduce("143") == machine.transduce("143")
 
 
-def test_unequal_blocks_are_packed():
+def test_unequal_blocks_are_padded():
     block, two = [[0.5]], [[0, 1], [1, 0]]
     w = WeightedAutomaton("a", [1], [block], [1]) + WeightedAutomaton("a", [2], [block], [1])
     w += WeightedAutomaton("a", [1, 0], [two], [1, 3]) + WeightedAutomaton("a", [1, 0], [two], [1, 3])
     model = compile_machine(w)
-    assert model.layers[0].block_sizes == (2, 2, 2)
+    assert model.layers[0].block_sizes == (2, 2, 2, 2)
     assert prove_equivalent(model, w).check().startswith("equal")
 
 
@@ -148,7 +148,7 @@ def test_what_is_not_linear_is_named():
     )
     W, b = linear_readout(constant)
     assert (W.tolist(), b.tolist()) == ([[0, 0]], [6])
-    with pytest.raises(UnsupportedFormat, match="dtype torch.float16 is not offered"):
+    with pytest.raises(UnsupportedFormat, match=r"float16 is not offered"):
         compile_machine(WeightedAutomaton("a", [1], [[[1]]], [1]), torch.float16)
     for weight, dtype in ((10**400, torch.float64), (1e300, torch.float32)):
         with pytest.raises(NotExact, match="beyond the largest number"):

@@ -40,9 +40,9 @@ def test_comparison_agrees_with_all_words_that_can_separate(f, g):
 def test_a_sum_with_itself_is_the_double(f):
     assert isinstance(compare(f + f, 2 * f), EqualFunctions)
     least = minimal(f + f)
-    assert least.check().startswith(f"minimal: {least.automaton.n_states} is the least dimension")
-    assert least.automaton.n_states <= f.n_states
-    assert minimal(least.automaton).automaton is least.automaton
+    assert least.check().startswith(f"minimal: {least.second.n_states} is the least dimension")
+    assert least.second.n_states <= f.n_states
+    assert minimal(least.second).second is least.second
 
 
 @pytest.mark.parametrize("source", ["sum_mod(5)", "even_pair(3)", "ab_star", "group(S3)", "dyck(1, 3)"])
@@ -120,7 +120,7 @@ def still_true(certificate, claim):
     if claim == "separated":
         given = [certificate["alphabet"][a] for a in certificate["word"]]
         return isinstance(word, SeparatingWord) and len(word.word) == len(given) and f(given) != g(given)
-    return isinstance(word, EqualFunctions) and (claim == "equal" or minimal(g).automaton.n_states == g.n_states)
+    return isinstance(word, EqualFunctions) and (claim == "equal" or minimal(g).second.n_states == g.n_states)
 
 
 def leaves(value, path=()):
