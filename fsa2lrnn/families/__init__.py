@@ -94,7 +94,7 @@ def represent(
             families, so that a witness for the family need not be such a layer.
         short_words: whether to search for a four-word certificate in addition to an impossibility.
         readout: "any", or "linear" for layers whose logits W x + b are the indicators of the outputs: then the answer is
-            a `LinearReadout`, with a bound on H·b, and a "no" holds with any number of vectors per state (T65).
+            a `LinearReadout`, with a bound on H·b, and a "no" holds with any number of vectors per state (T66).
 
     Returns:
         A witness (the weights of such a layer), an `Impossibility` or another certificate that no such layer exists,

@@ -1,4 +1,4 @@
-"""Decide what layers with a linear read-out compute, with any number of vectors per state (T65 of docs/theory.md).
+"""Decide what layers with a linear read-out compute, with any number of vectors per state (T66 of docs/theory.md).
 
 The logits W x + b are the indicators of the outputs. Then the least layer has one vector per state: combinations of
 states whose outputs agree after every word become one vector, and the properties of a family's matrices that T3 uses

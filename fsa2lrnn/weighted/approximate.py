@@ -1,4 +1,4 @@
-"""Replace a weighted automaton by a smaller one with a certified error (Balle, Panangaden & Precup 2019; T66).
+"""Replace a weighted automaton by a smaller one with a certified error (Balle, Panangaden & Precup 2019; T67).
 
 The Gramians Σ x_w x_wᵀ of the vectors of words, and of the functionals of suffixes, give the singular values of the
 Hankel matrix and a basis in which small directions can be left out. The error, the square root of Σ_w |f(w) − g(w)|²
@@ -64,7 +64,7 @@ def error_bound(d: WeightedAutomaton) -> float:
     """Return a certified bound on the square root of Σ_w |d(w)|² over all words and outputs.
 
     A symmetric P with P ≥ 0 and P ≥ α αᵀ + Σ_a A_a P A_aᵀ is at least Σ_w x_w x_wᵀ, so the sum is at most the trace of
-    β P βᵀ (T66). Both conditions are checked in exact arithmetic. Raises `NotExact` if no such P is found.
+    β P βᵀ (T67). Both conditions are checked in exact arithmetic. Raises `NotExact` if no such P is found.
     """
     alpha, *maps = map(_floats, (d._initial, *d._transitions))
     found = gramian(alpha, maps)

@@ -1,4 +1,4 @@
-"""Weighted automata over the rational numbers, f(a₁ … a_T) = β A(a_T) ⋯ A(a₁) α (docs/theory.md §9)."""
+"""Weighted automata over the rational numbers, f(a₁ … a_T) = β A(a_T) ⋯ A(a₁) α (§12 of docs/theory.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Compile weighted automata into networks, read them out of networks, prove networks equal, and bound their rounding.
 
-A layer x ← A x + v with logits W x + b is a weighted automaton with one more state, whose vector is always 1 (T64 of
+A layer x ← A x + v with logits W x + b is a weighted automaton with one more state, whose vector is always 1 (T65 of
 docs/theory.md). That state is added when a network is read, and becomes v and b again when it is compiled.
 """
 
@@ -159,7 +159,7 @@ class RoundingBound(Brief):
 def rounding_bound(
     w: WeightedAutomaton | LRNN, dtype: torch.dtype = torch.float64, length: int | None = None
 ) -> RoundingBound:
-    """Return a bound on what rounding changes in `compile_machine(w, dtype)`, or in the tables of a model (T64).
+    """Return a bound on what rounding changes in `compile_machine(w, dtype)`, or in the tables of a model (T65).
 
     It holds for all lengths if each letter contracts in a norm (the 1-norm or the largest entry, with weights), else up
     to `length`. For a model, `dtype` is ignored, and its tables are exact.
@@ -196,7 +196,7 @@ def _norms(parts: list[np.ndarray], kind: float, scale: np.ndarray) -> list[floa
 def _bound(
     sizes: list[float], errors: list[float], n: int, one: float, dtype: torch.dtype, length: int | None
 ) -> RoundingBound:
-    """Return the bound of T64 from norms of rounded weights and of their errors; infinite if it fails.
+    """Return the bound of T65 from norms of rounded weights and of their errors; infinite if it fails.
 
     `one` is the norm of the vector of ones. x bounds the exact states, e the errors of the computed ones.
     """

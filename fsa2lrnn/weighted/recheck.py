@@ -5,7 +5,7 @@
 
 Both automata of a certificate are run side by side: x is the pair of their vectors, and d(x) what they read from it,
 one minus the other. A space is given by vectors, each with a 1 in a row where all others have 0, so that x lies in it
-iff x = Σ x[row of e] e. (T63 of docs/theory.md.)
+iff x = Σ x[row of e] e. (T64 of docs/theory.md.)
 
 "equal"      One space contains the initial vector, every letter maps it into itself, and d is 0 on it.
 "separated"  Spaces S_0, S_1, … for the lengths below that of the word: S_0 contains the initial vector, every letter

@@ -1,4 +1,4 @@
-"""Minimise and compare weighted automata exactly, by the spaces that their vectors span (T63 of docs/theory.md).
+"""Minimise and compare weighted automata exactly, by the spaces that their vectors span (T64 of docs/theory.md).
 
 Words whose vectors are independent modulo a prime are independent over ℚ; there are as many as needed unless the prime
 divides a minor. So a prime proposes words, and all that is claimed is then checked over ℚ.

@@ -1,4 +1,4 @@
-"""Check bounds on layers with a linear read-out: a Hankel minor, and an equation that outputs break (T65).
+"""Check bounds on layers with a linear read-out: a Hankel minor, and an equation that outputs break (T66).
 
 Outputs after prefix · suffix, as indicators, make a matrix whose rank no layer of H·b dimensions exceeds by more than
 one. All combinations of states that a family forces to be zero read as zero after every word.
