@@ -183,7 +183,7 @@ BROKEN = {
     "probe-gates": [{"base": 0.6931}],
     "canary-exchange": [{"make": recency}, {"make": forgetful}],
     "canary-reset": [{"make": forgetful}],
-    "T64-pairs": [{"decide": lambda f, g: EqualFunctions(f, g, ())}, {"decide": longer_word}],
+    "T64-pairs": [{"decide": lambda f, g: EqualFunctions(f, g, compare(f, f).spaces)}, {"decide": longer_word}],
     "T66-grid": [
         {"decide": larger_bound},
         {"decide": lambda m, f: replace(represent(m, f, readout="linear"), decision="no")},
