@@ -183,7 +183,7 @@ def trained(seed: int, steps: int = 1_500) -> LRNN:
 
 
 def two_models(margin: float = 1.0, most: int = 7) -> dict[str, Any]:
-    """Return whether two trained models are equal, and the shortest words on which they differ much, or decide alike."""
+    """Return whether two trained models are equal, and a shortest word on which their logits differ by a margin."""
     models = [trained(seed) for seed in (0, 1)]
     verdict = prove_equivalent(*models)
     verdict.check()

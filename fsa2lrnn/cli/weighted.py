@@ -69,7 +69,8 @@ def learn_weighted(path: Path, folder: Path, as_json: bool) -> None:
     write_atomically(file, (json.dumps(found.automaton.to_json()) + "\n").encode())
     n, values = found.automaton.n_states, [f"{x:.3g}" for x in found.singular_values[: found.automaton.n_states + 2]]
     if as_json:
-        console.emit_json({"states": n, "noise": found.noise, "singular_values": found.singular_values, "file": str(file)})
+        value = {"states": n, "noise": found.noise, "singular_values": found.singular_values, "file": str(file)}
+        console.emit_json(value)
         return
     console.facts(
         "weighted automaton",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
@@ -34,9 +34,14 @@ Word = tuple[int, ...]
 class _Certified(Verdict):
     """A verdict on two weighted automata, run side by side, with spaces of their joint vectors (`recheck`)."""
 
+    claim: ClassVar[str] = "equal"
     first: WeightedAutomaton
     second: WeightedAutomaton
     spaces: tuple[fmpq_mat, ...] = field(repr=False)
+
+    @property
+    def kind(self) -> str:
+        return self.claim
 
     def to_json(self) -> dict[str, Any]:
         """Return a certificate, a JSON object that `recheck` accepts."""
@@ -45,7 +50,7 @@ class _Certified(Verdict):
         return {
             "format": FORMAT,
             "version": VERSION,
-            "claim": "equal",
+            "claim": self.claim,
             "alphabet": [symbols.to_json(letter) for letter in f.alphabet],
             **{
                 name: {"initial": texts(x), "transitions": [_texts(A) for A in maps], "final": _texts(final)}
@@ -79,6 +84,7 @@ class SeparatingWord(_Certified):
     functions agree.
     """
 
+    claim: ClassVar[str] = "separated"
     word: tuple[Hashable, ...]
     values: tuple[Any, Any]
 
@@ -101,12 +107,13 @@ class Minimal(EqualFunctions):
     f(prefix · suffix) is not singular.
     """
 
+    claim: ClassVar[str] = "minimal"
     prefixes: tuple[Word, ...]
     suffixes: tuple[tuple[int, Word], ...]
 
     def to_json(self) -> dict[str, Any]:
         words = {"prefixes": [list(w) for w in self.prefixes], "suffixes": [[y, list(w)] for y, w in self.suffixes]}
-        return super().to_json() | {"claim": "minimal"} | words
+        return super().to_json() | words
 
 
 def compare(

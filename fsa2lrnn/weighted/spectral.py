@@ -40,7 +40,7 @@ def estimate(
     """Return a weighted automaton that estimates the distribution of a sample of words, as letter numbers.
 
     Args:
-        basis: the number of prefixes and of suffixes, the most frequent ones of the sample; the empty one is among them.
+        basis: the number of prefixes and of suffixes: the empty word and the most frequent ones of the sample.
         rank: the number of states; by default that of the singular values above the expected norm of the sampling
             error, which is the square root of the sum of h (1 − h) / N over the entries h of H, at least 1.
 

@@ -146,6 +146,6 @@ def test_the_checker_is_a_program_of_its_own(tmp_path):
 
 def test_verdicts_are_shown():
     found = certificates()
-    assert str(found["equal"]) == "equalfunctions: on every word of every length, over the reals"
+    assert str(found["equal"]) == "equal: on every word of every length, over the reals"
     assert found["separated"].in_words()[0] == ("differ", "on ba")
     assert found["separated"].values == (Fraction(11, 6), Fraction(1, 2)) or found["separated"].values
