@@ -8,96 +8,14 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-import numpy as np
-
 from experiments import results_io, script
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.draw.figure import figure_of
 from fsa2lrnn.export.eigenvalues import ARCHITECTURES
 from fsa2lrnn.files import write_atomically
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
-COLOURS = ("#1f6fb4", "#c8500a", "#2c8a4b")  # of letters, and of tasks
-RING, RADIUS, CELL = 84, 21, 30  # pixels: of the circle of states, of a state, of a matrix's entry
-
-
-def two_letters(machine: MooreMachine) -> str:
-    """Return a drawing of a small machine on a circle with the matrix of each letter, columns from and rows to."""
-    x, y = RING + RADIUS + 40, RING + RADIUS + 40
-    n = machine.n_states
-    places = [
-        (x + RING * math.cos(math.pi * (1 + 2 * q / n)), y + RING * math.sin(math.pi * (1 + 2 * q / n)))
-        for q in range(n)
-    ]
-    body = [_edge(places, (x, y), q, p, letters, machine) for (q, p), letters in _arrows(machine).items()]
-    for q, (at, down) in enumerate(places):
-        body.append(f'<circle cx="{at:.0f}" cy="{down:.0f}" r="{RADIUS}" fill="white" stroke="#333"/>')
-        if machine.outputs[q]:
-            body.append(f'<circle cx="{at:.0f}" cy="{down:.0f}" r="{RADIUS - 4}" fill="none" stroke="#333"/>')
-        body.append(_text(at, down + 5, str(q)))
-    at, down = places[machine.start]
-    body.append(_line(at - RADIUS - 26, down, at - RADIUS - 2, down, "#333"))
-    left = 2 * x + 20
-    for i, letter in enumerate(machine.alphabet):
-        body += _matrix(left + i * (n * CELL + 70), y - n * CELL / 2, str(letter), machine.delta[i], COLOURS[i])
-    width = left + len(machine.alphabet) * (n * CELL + 70)
-    return _svg(width, 2 * y, body)
-
-
-def _arrows(machine: MooreMachine) -> dict[tuple[int, int], list[int]]:
-    """Return the letters that lead from one state to another."""
-    arrows: dict[tuple[int, int], list[int]] = {}
-    for i, row in enumerate(machine.delta.tolist()):
-        for q, p in enumerate(row):
-            arrows.setdefault((q, p), []).append(i)
-    return arrows
-
-
-def _edge(places: Any, middle: Any, q: int, p: int, letters: list[int], machine: MooreMachine) -> str:
-    """Return an arrow with its letters: bent to its left, or a loop away from the middle."""
-    colour = COLOURS[letters[0]] if len(letters) == 1 else "#333"
-    (x0, y0), (x1, y1) = places[q], places[p]
-    if q == p:
-        away = math.atan2(y0 - middle[1], x0 - middle[0])
-        ends = [(x0 + RADIUS * math.cos(away + d), y0 + RADIUS * math.sin(away + d)) for d in (-0.5, 0.5)]
-        bends = [(x0 + 62 * math.cos(away + d), y0 + 62 * math.sin(away + d)) for d in (-0.55, 0.55)]
-        label = x0 + 62 * math.cos(away), y0 + 62 * math.sin(away)
-        points = [ends[0], *bends, ends[1]]
-        path = "M{:.0f} {:.0f} C{:.0f} {:.0f} {:.0f} {:.0f} {:.0f} {:.0f}".format(
-            *(c for point in points for c in point)
-        )
-    else:
-        length = math.hypot(x1 - x0, y1 - y0)
-        along, across = ((x1 - x0) / length, (y1 - y0) / length), ((y1 - y0) / length, -(x1 - x0) / length)
-        bend = ((x0 + x1) / 2 + 26 * across[0], (y0 + y1) / 2 + 26 * across[1])
-        start = (x0 + RADIUS * (0.9 * along[0] + 0.4 * across[0]), y0 + RADIUS * (0.9 * along[1] + 0.4 * across[1]))
-        end = (x1 - RADIUS * (0.95 * along[0] - 0.4 * across[0]), y1 - RADIUS * (0.95 * along[1] - 0.4 * across[1]))
-        label = bend
-        path = f"M{start[0]:.0f} {start[1]:.0f} Q{bend[0]:.0f} {bend[1]:.0f} {end[0]:.0f} {end[1]:.0f}"
-    names = ", ".join(str(machine.alphabet[i]) for i in letters)
-    arrow = f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.6" marker-end="url(#tip)"/>'
-    box = f'<rect x="{label[0] - 6 * len(names):.0f}" y="{label[1] - 9:.0f}" width="{12 * len(names)}" height="18"'
-    return f'{arrow}{box} fill="white"/>{_text(label[0], label[1] + 5, names, colour)}'
-
-
-def _matrix(left: float, top: float, letter: str, row: np.ndarray, colour: str) -> list[str]:
-    n = len(row)
-    body = [_text(left + n * CELL / 2, top - 30, f"A({letter})", colour)]
-    for q in range(n):
-        body += [
-            _text(left + (q + 0.5) * CELL, top - 8, str(q), "#777"),
-            _text(left - 14, top + (q + 0.65) * CELL, str(q), "#777"),
-        ]
-        for p in range(n):
-            is_one = row[q] == p
-            fill = colour if is_one else "white"
-            body.append(
-                f'<rect x="{left + q * CELL:.0f}" y="{top + p * CELL:.0f}" width="{CELL}" height="{CELL}" '
-                f'fill="{fill}" stroke="#999"/>'
-            )
-            body.append(
-                _text(left + (q + 0.5) * CELL, top + (p + 0.65) * CELL, str(int(is_one)), "white" if is_one else "#aaa")
-            )
-    return body
+COLOURS = ("#1f6fb4", "#c8500a", "#2c8a4b")  # of tasks
 
 
 def by_length(tasks: list[dict[str, Any]]) -> str:
@@ -193,7 +111,7 @@ def _line(x0: float, y0: float, x1: float, y1: float, colour: str) -> str:
 def pictures() -> dict[str, str]:
     """Return each picture by the name of its file."""
     return {
-        "two_letters.svg": two_letters(MooreMachine.from_source("regex:(ab)*").minimise()),
+        "two_letters.svg": figure_of(MooreMachine.from_source("regex:(ab)*").minimise(), matrices=True).to_svg(),
         "by_length.svg": by_length(results_io.read("training")["results"]),
         **{f"reach_{layer}.svg": reach(layer) for layer in REACHED},
     }

@@ -348,6 +348,14 @@ def cache_used_again(stack: Stack) -> Iterator[Run]:
     yield run("", word, out, [0, *range(8, 40)], others=[stack.words[0][:30]])
 
 
+@pattern
+def compiled(stack: Stack) -> Iterator[Run]:
+    """`torch.compile` of the model, its graphs executed as they are: a prefill, then one token a call."""
+    other, word, borders = copy.copy(stack), stack.words[0][:42], list(range(30, 42))
+    other.model = torch.compile(stack.model, backend="eager")
+    yield run("", word, other.pieces(word, borders)[0], borders)
+
+
 def _generated(stack: Stack, length: int = 120, **more: Any) -> Iterator[Run]:
     """`generate` after prompts of three lengths, greedy or as its other arguments say."""
     if not stack.generates:

@@ -23,6 +23,7 @@ from fsa2lrnn.cli.options import (
     whole_numbers,
 )
 from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
+from fsa2lrnn.files import write_atomically
 
 if TYPE_CHECKING:
     from fsa2lrnn.symbols import Alphabet
@@ -39,18 +40,27 @@ def compare(
     words: WordsOption = 10_000,
     seconds: SecondsOption = 20.0,
     plot: Annotated[Path | None, typer.Option(help="write a chart of accuracy over length (.svg .png .pdf)")] = None,
+    table_in: Annotated[Path | None, typer.Option("--table", help="write the accuracies (.csv .tex)")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="the name of a model, in their order; repeatable")
+    ] = None,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare trained models with the compiled one: accuracy per length, and a counterexample to each."""
     evaluated = {"lengths": whole_numbers(lengths, "--lengths"), "n_words": words}
     check_output(plot, "a plot", ".svg", ".png", ".pdf")
+    check_output(table_in, "a table", ".csv", ".tex")
     *paths, source = arguments
     if not paths or sources.is_model(source):
         raise UnsupportedFormat(f"{' '.join(arguments)}: give models, and then the SOURCE that they should compute")
     machine = sources.read_machine(source)
     sources.know_layers(layers)
     networks = sources.learned_models(paths)
+    if label:
+        if len(set(label)) < len(label) or len(label) != len(networks):
+            raise UnsupportedFormat(f"--label {', '.join(label)}: give {counted(len(networks), 'name')}, all different")
+        networks = dict(zip(label, networks.values(), strict=True))
     for network in networks.values():
         sources.check_letters(network, machine, source)
 
@@ -76,10 +86,15 @@ def compare(
             console.facts(name, [("counterexample", found), ("where", str(verdict.scope))])
     if plot is not None:
         comparison.plot(document, plot)
+    if table_in is not None:
+        write_atomically(table_in, comparison.table_file(document, table_in.suffix).encode())
     if as_json:
         console.emit_json(document)
-    else:
-        console.out.print(table(document))
+        return
+    console.out.print(table(document))
+    for file in (plot, table_in):
+        if file is not None:
+            console.out.print(f"written: {console.markup(str(file))}")
 
 
 def counterexample_text(verdict: Refuted | Undecided, alphabet: Alphabet) -> str:

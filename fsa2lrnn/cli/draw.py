@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fsa2lrnn.nn.model import LRNN
 
 _STATES = 5_000  # the most states to enumerate; the automaton of a larger model is extracted from its outputs
+_FIGURES = (".svg", ".pdf", ".tex")
+_OF_MACHINES = (*_FIGURES, ".dot", ".gv")
 _WHAT = (
     "a source (regex:…, task:…, a file), whose network is compiled, and models "
     f"({options.MODEL_SUFFIX}) of the same automaton"
@@ -26,8 +28,11 @@ _WHAT = (
 def draw(
     what: Annotated[list[str], typer.Argument(metavar="SOURCE|MODEL…", help=_WHAT)],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="the page (.html), or the automaton alone (.svg .dot .gv)")
+        Path, typer.Option("--output", "-o", help="the page (.html), or the automaton alone (.svg .pdf .tex .dot .gv)")
     ],
+    matrices: Annotated[
+        bool, typer.Option("--matrices", help="beside the automaton the matrix of each letter (.svg .pdf .tex)")
+    ] = False,
     seconds: options.SecondsOption = 10.0,
     completion: options.CompletionOption = None,
     alphabet: options.AlphabetOption = None,
@@ -35,7 +40,9 @@ def draw(
     as_json: options.JsonOption = False,
 ) -> None:
     """Draw an automaton, or a page on which it and its networks run letter by letter."""
-    options.check_output(output, "a drawing", ".html", ".svg", ".dot", ".gv")
+    options.check_output(output, "a drawing", ".html", *_OF_MACHINES)
+    if matrices and output.suffix not in _FIGURES:
+        raise UnsupportedFormat(f"output {output}: --matrices is written to a file ending in {' or '.join(_FIGURES)}")
     models = [name for name in what if sources.is_model(name)]
     given = [name for name in what if name not in models]
     if len(given) > 1:
@@ -53,8 +60,7 @@ def draw(
         machine = _machine_of(*next(iter(networks.items())))
 
     if output.suffix != ".html":
-        text = machine.to_svg() if output.suffix == ".svg" else machine.to_dot()
-        write_atomically(output, text.encode())
+        write_atomically(output, _picture(machine, output.suffix, matrices))
         if as_json:
             console.emit_json({"drawing": str(output), "states": machine.n_states})
         else:
@@ -84,6 +90,18 @@ def draw(
         return
     console.facts(source or "models", [(name, model.said) for name, model in shown.items()])
     console.out.print(f"{console.markup(str(output))}: open it in a browser, it needs nothing beside it")
+
+
+def _picture(machine: MooreMachine, ending: str, matrices: bool) -> bytes:
+    """Return the file of an automaton alone."""
+    if ending in (".dot", ".gv"):
+        return machine.to_dot().encode()
+    if ending == ".svg" and not matrices:
+        return machine.to_svg().encode()
+    from fsa2lrnn.draw.figure import figure_of
+
+    figure = figure_of(machine, matrices)
+    return figure.to_pdf() if ending == ".pdf" else (figure.to_svg() if ending == ".svg" else figure.to_tikz()).encode()
 
 
 def _machine_of(name: str, model: LRNN) -> MooreMachine:

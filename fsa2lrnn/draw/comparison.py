@@ -5,6 +5,8 @@ All models are evaluated on the same fresh words.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +14,7 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.lower import compile_machine
+from fsa2lrnn.draw.figure import in_tex
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.network import Network
 from fsa2lrnn.optional import require
@@ -66,6 +69,35 @@ def compare(
     return document
 
 
+def table_file(document: dict[str, Any], ending: str) -> str:
+    """Return the accuracies with their 95 % intervals as CSV, or without them as a LaTeX table (`booktabs`).
+
+    `document` is the result of `compare`, `ending` is ".csv" or ".tex".
+    """
+    keys, names = ("last_position", "whole_word"), ("last output right", "whole word right")
+    if ending == ".csv":
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["model", "length", *(part for name in names for part in (name, "from", "to"))])
+        for name, model in document["models"].items():
+            for result in model["lengths"]:
+                shares = [share for key in keys for share in (result[key]["accuracy"], *result[key]["interval"])]
+                writer.writerow([name, result["length"], *shares])
+        return file.getvalue()
+    lines = [
+        "% \\usepackage{booktabs}",
+        r"\begin{tabular}{lrrr}",
+        r"\toprule",
+        rf"model & length & {' & '.join(names)} \\",
+    ]
+    for name, model in document["models"].items():
+        lines.append(r"\midrule")
+        for result in model["lengths"]:
+            shares = " & ".join(f"{result[key]['accuracy']:.4f}" for key in keys)
+            lines.append(rf"{in_tex(name)} & {result['length']:,} & {shares} \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
 def _apart(lengths: Sequence[int]) -> list[int]:
     """Return lengths whose labels do not overlap on a logarithmic axis, including the smallest and the largest.
 
@@ -93,7 +125,7 @@ def plot(document: dict[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure
 
     # Text stays text in SVG, and equal numbers give an identical file.
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": document["source"]}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": document["source"], "pdf.fonttype": 42}):
         figure = Figure(figsize=(10, 3.8), layout="constrained")
         for axes, (title, key) in zip(
             figure.subplots(1, 2, sharey=True),

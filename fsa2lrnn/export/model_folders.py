@@ -8,6 +8,7 @@ reads it: of `time_step_min` in Mamba-2, for example, only Nemotron-H and Zamba2
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.layers import EXPORTED
 from fsa2lrnn.reading import Allowed, read, shown, whole
 
 READ_FROM = "transformers 5.24.0"
@@ -104,7 +106,6 @@ class ModelFolder:
         types: a function that returns the types of that many layers by default.
         sizes: for each of "hidden", "heads", "key", "value", "taps" and "units" the field and its default, which may be
             a function of the sizes before; a field "" for a size that no field has.
-        export: the released model of `export` whose mixers are these; "" for none.
         mixers_a_stage: how many mixers a stage of a plan takes: 2 where none has an MLP behind it.
         aliases: further names of fields.
     """
@@ -115,9 +116,13 @@ class ModelFolder:
     depth: int
     types: Types
     sizes: Mapping[str, tuple[str, int | float | Callable[[dict[str, Any]], int]]]
-    export: str = ""
     mixers_a_stage: int = 1
     aliases: Mapping[str, str] | None = None
+
+    @property
+    def export(self) -> str:
+        """The released model of `export` of this name; "" for none."""
+        return next((name for name in EXPORTED if re.sub(r"[-.]", "", name) == self.folder.replace("_", "")), "")
 
     def fields(self, config: Mapping[str, Any]) -> Fields:
         """Return the fields of a configuration under this folder's names."""
@@ -373,11 +378,11 @@ _MOE = "moe_intermediate_size"
 
 _ROWS = (
     ModelFolder(
-        "olmo_hybrid", "gated-deltanet-negative", _olmo_gate, 32, partial(_given, _olmo_types), _OLMO, "olmo-hybrid"
+        "olmo_hybrid", "gated-deltanet-negative", _olmo_gate, 32, partial(_given, _olmo_types), _OLMO
     ),
-    ModelFolder("qwen3_next", "gated-deltanet", _delta, **_linear(48, 2048, 16, _MOE), export="qwen3-next"),
-    ModelFolder("qwen3_5", "gated-deltanet", _delta, **_linear(32, 4096, 16, "intermediate_size"), export="qwen3.5"),
-    ModelFolder("qwen3_5_moe", "gated-deltanet", _delta, **_linear(40, 2048, 16, _MOE), export="qwen3.5-moe"),
+    ModelFolder("qwen3_next", "gated-deltanet", _delta, **_linear(48, 2048, 16, _MOE)),
+    ModelFolder("qwen3_5", "gated-deltanet", _delta, **_linear(32, 4096, 16, "intermediate_size")),
+    ModelFolder("qwen3_5_moe", "gated-deltanet", _delta, **_linear(40, 2048, 16, _MOE)),
     ModelFolder(
         "qwen4_exp", "gated-deltanet", _delta,
         **_linear(40, 2048, 16, _MOE, types=partial(_interval, "indexed_attention")),
@@ -387,7 +392,7 @@ _ROWS = (
         **_linear(34, 1024, 8, _MOE, types=partial(_given, lambda _f, n: [_LARA[i % 5] for i in range(n)])),
     ),
     ModelFolder(
-        "kimi_linear", "kda", _delta, export="kimi-linear",
+        "kimi_linear", "kda", _delta,
         **_kda(27, 2304, 32, 1024, types=partial(_given, _kimi_types),
                inner={name: name for name in ("full_attn_layers", "kda_layers")}),
     ),
@@ -397,23 +402,23 @@ _ROWS = (
                inner={"gate_lower_bound": "linear_lower_bound", "safe_gate": "safe_gate"}),
     ),
     ModelFolder("bailing_hybrid", "kda-bounded", _bailing_gate, 42, _BAILING_TYPES, _BAILING),
-    ModelFolder("mamba2", "mamba-2", depth=64, export="mamba-2", **_ALONE,
+    ModelFolder("mamba2", "mamba-2", depth=64, **_ALONE,
                 **_ssd("num_heads conv_kernel expand", 4096, 128, _OWN)),
-    ModelFolder("bamba", "mamba-2", depth=32, types=_bamba_types, export="bamba",
+    ModelFolder("bamba", "mamba-2", depth=32, types=_bamba_types,
                 **_ssd(_HYBRID, 4096, 128, ("intermediate_size", 14_336))),
-    ModelFolder("zamba2", "mamba-2", depth=54, types=partial(_given, _zamba2_types), export="zamba2", mixers_a_stage=2,
+    ModelFolder("zamba2", "mamba-2", depth=54, types=partial(_given, _zamba2_types), mixers_a_stage=2,
                 **_ssd("n_mamba_heads mamba_d_conv mamba_expand", 2560, 8, _OWN, _least_step)),
-    ModelFolder("granitemoehybrid", "mamba-2", depth=32, types=partial(_given, _recurrent), export="granite-moe-hybrid",
+    ModelFolder("granitemoehybrid", "mamba-2", depth=32, types=partial(_given, _recurrent),
                 **_ssd(_HYBRID, 4096, 128, ("shared_intermediate_size", 1024))),
-    ModelFolder("falcon_h1", "mamba-2", depth=32, types=_hybrid, export="falcon-h1",
+    ModelFolder("falcon_h1", "mamba-2", depth=32, types=_hybrid,
                 **_ssd(_HYBRID, 4096, 128, ("intermediate_size", 14_336))),
-    ModelFolder("nemotron_h", "mamba-2", depth=4, types=_nemotron_types, export="nemotron-h", aliases=_NEMOTRON,
+    ModelFolder("nemotron_h", "mamba-2", depth=4, types=_nemotron_types, aliases=_NEMOTRON,
                 **_ssd("mamba_num_heads conv_kernel expand", 4096, 128, ("intermediate_size", 21_504), _least_step)),
-    ModelFolder("mamba", "mamba", depth=32, export="mamba", **_ALONE,
+    ModelFolder("mamba", "mamba", depth=32, **_ALONE,
                 **_ssm("conv_kernel expand time_step_rank", 768)),
-    ModelFolder("falcon_mamba", "mamba", depth=32, export="falcon-mamba", **_ALONE,
+    ModelFolder("falcon_mamba", "mamba", depth=32, **_ALONE,
                 **_ssm("conv_kernel expand time_step_rank", 768)),
-    ModelFolder("jamba", "mamba", depth=32, types=_jamba_types, export="jamba",
+    ModelFolder("jamba", "mamba", depth=32, types=_jamba_types,
                 **_ssm(_S6, 4096, ("intermediate_size", 14_336))),
     ModelFolder("zamba", "mamba", depth=76, types=partial(_given, _zamba_types), mixers_a_stage=2,
                 **_ssm(_S6, 3712, of=("n_mamba_heads", 2))),

@@ -40,9 +40,7 @@ ARGUMENTS = {
 }
 LAYERS = {
     "olmo-hybrid": "symmetric",
-    **dict.fromkeys(("qwen3-next", "qwen3.5", "qwen3.5-moe", "kimi-linear"), "positive"),
-    **dict.fromkeys(("mamba", "falcon-mamba", "jamba"), "positive"),
-    **dict.fromkeys(("mamba-2", "bamba", "falcon-h1", "granite-moe-hybrid", "nemotron-h", "zamba2"), "positive"),
+    **dict.fromkeys(("qwen3-next", "kimi-linear", "mamba", "mamba-2"), "positive"),
     "rwkv-7": "spectrum",
 }
 MOST_READ = 1 << 24

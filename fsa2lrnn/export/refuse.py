@@ -17,6 +17,7 @@ from fsa2lrnn.export import target
 from fsa2lrnn.export.confused_words import ConfusedWords
 from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.recheck import ARGUMENTS, FORM, LAYERS, recheck
+from fsa2lrnn.layers import of_name
 
 _MAX_MAPS = 20_000  # the most elements of the transition monoid that are searched
 
@@ -88,8 +89,7 @@ def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
     >>> refuse(zoo.parity(), "qwen3-next").repeated, refuse(zoo.parity(), "olmo-hybrid")
     ((1,), None)
     """
-    if layer not in LAYERS:
-        return None  # no known argument applies
+    layer = of_name(layer).exported_to[0]  # the models of one row have the same recurrence
     minimal = minimise(machine)
     period, may_be_long, _ = ARGUMENTS[LAYERS[layer]]
     for word, row in _maps(minimal.delta, may_be_long):

@@ -13,7 +13,7 @@ import torch
 
 from experiments import results_io
 from experiments.studies import canary_releases
-from fsa2lrnn.canary.driver import PATTERNS
+from fsa2lrnn.canary.driver import PATTERNS, drive
 from fsa2lrnn.canary.faults import PARTS, SINGLE, Moment, compare, detection, faults, named, tokens_of
 from fsa2lrnn.canary.machines import MIXED, LayerState, exchange, held, long_cycle, recency, words
 from fsa2lrnn.canary.report import CanaryReport, canary_of, check_elsewhere, check_model, chosen, read_record, report
@@ -291,6 +291,14 @@ def test_the_driver_finds_the_faults_of_a_patched_stack(tracking, monkeypatch, t
             exec(script, {})
     monkeypatch.undo()
     exec(broken.scripts["beams-reordered"], {})
+
+
+@pytest.mark.long
+@needs_transformers
+def test_a_compiled_model_is_exact(tracking):
+    canary, model = tracking
+    done = drive(model, record(canary, "qwen3-next", "float32", False)["words"], False, 0, ["compiled"])
+    assert report(canary, done, {}).exact == ("compiled",)
 
 
 def test_patterns_are_chosen_by_name():

@@ -13,8 +13,15 @@ EVEN5, SUM2 = str(MODELS / "even5" / "seed-4.safetensors"), str(MODELS / "sum2" 
 
 
 def test_text_and_plot_show_the_same(call, wrong, tmp_path):
-    code, out, _ = call("compare", *wrong, "--lengths", "10", "--words", "20", "--plot", "c.svg")
+    files = ("--plot", "c.svg", "--table", "c.tex", "--label", "another_language")
+    code, out, _ = call("compare", *wrong, "--lengths", "10", "--words", "20", *files)
     assert code == 0
+    assert "written: c.svg" in out
+    assert r"another\_language & 10 & " in (tmp_path / "c.tex").read_text()
+    assert call("compare", *wrong, "--lengths", "10", "--words", "20", "--table", "c.csv")[0] == 0
+    header, row, *_ = (tmp_path / "c.csv").read_text().splitlines()
+    assert header == "model,length,last output right,from,to,whole word right,from,to"
+    assert row.startswith("wrong,10,")
     assert "counterexample" in out
     assert "constructed" in out
     assert (tmp_path / "c.svg").read_text().count("<svg") == 1
@@ -45,6 +52,15 @@ def test_a_failing_word_has_one_shape_in_json(call, wrong):
     [
         (("compare", SUM2, SUM2, "task:sum_mod(2)"), "one is given twice"),
         (("compare", SUM2, "task:sum_mod(2)", "--plot", "c.txt"), "a plot is written to a file ending in .svg or .png"),
+        (
+            ("compare", SUM2, "task:sum_mod(2)", "--label", "a", "--label", "b"),
+            "--label a, b: give 1 name, all different",
+        ),
+        (("draw", SUM2, "--matrices", "-o", "m.dot"), "--matrices is written to a file ending in .svg or .pdf or .tex"),
+        (
+            ("draw", "task:sum_mod(13)", "--matrices", "-o", "m.svg"),
+            "13 states and a drawing with matrices shows up to 12",
+        ),
         (("compare", SUM2, "task:sum_mod(2)", "--plot", "no/c.svg"), "no such folder, make it first: 'no'"),
         (("compare", SUM2, "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
         (("compare", SUM2, "sum_mod(2)"), "did you mean task:sum_mod(2)?"),
@@ -55,7 +71,7 @@ def test_a_failing_word_has_one_shape_in_json(call, wrong):
         (("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,3000000"), "one such word is longer than the 2,000,000"),
         (("compare", SUM2, "task:sum_mod(2)", "--lengths", "4;5"), "--lengths '4;5': give whole numbers"),
         (("demo", "--output", "file"), "this is a file, give a folder: 'file'"),
-        (("draw", "regex:a", "-o", "m.pdf"), "a drawing is written to a file ending in .html or .svg or .dot or .gv"),
+        (("draw", "regex:a", "-o", "m.png"), "a drawing is written to a file ending in .html or .svg or .pdf or .tex"),
         (("draw", "regex:a", "regex:b", "-o", "p.html"), "regex:a, regex:b: give one automaton, with which all"),
         (("draw", "task:sum_mod(61)", "-o", "m.svg"), "61 states and a drawing shows up to 60"),
         (("draw", "task:sum_mod(3)", EVEN5, "-o", "p.html"), "the alphabets differ"),
@@ -110,5 +126,11 @@ def test_pictures_by_ending(call, tmp_path):
     code, out, _ = call("draw", "regex:(ab)*", "-o", "m.svg")
     assert (code, out) == (0, "3 states drawn in m.svg\n")
     assert ET.fromstring((tmp_path / "m.svg").read_text()).tag.endswith("svg")
+    assert call("draw", "regex:(ab)*", "--matrices", "-o", "m.svg")[0] == 0
+    assert ET.fromstring((tmp_path / "m.svg").read_text()).tag.endswith("svg")
+    assert call("draw", "regex:(ab)*", "--matrices", "-o", "m.pdf")[0] == 0
+    assert (tmp_path / "m.pdf").read_bytes().startswith(b"%PDF-")
+    assert call("draw", "regex:(ab)*", "-o", "m.tex")[0] == 0
+    assert (tmp_path / "m.tex").read_text().count("circle[") == 4  # three states, of which one accepts
     assert call("draw", "regex:(ab)*", "-o", "m.dot")[0] == 0
     assert (tmp_path / "m.dot").read_text() == MooreMachine.from_source("regex:(ab)*").to_dot()

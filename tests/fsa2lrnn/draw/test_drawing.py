@@ -13,6 +13,7 @@ from experiments.boxes import boxes
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.draw.automaton import automaton, lay_out, notes, svg_file
 from fsa2lrnn.draw.drawn_machine import DrawnMachine, short_list, width
+from fsa2lrnn.draw.figure import figure_of
 from fsa2lrnn.draw.geometry import HEIGHT, boxes_around, gaps, overlap, place_labels, points_of
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.testing import strategies
@@ -202,3 +203,23 @@ def test_machines_as_drawn_and_as_tables():
 def test_a_machine_too_large_for_a_drawing_is_refused():
     with pytest.raises(BudgetExceeded, match="61 states and a drawing shows up to 60: minimise it, or write"):
         zoo.sum_mod(61).to_svg()
+
+
+def test_a_figure_shows_matrices_and_long_names_whole():
+    delta, labels = [[1, 1, 2], [0, 2, 1], [2, 0, 0]], ["quiescent", "active", "draining the queue"]
+    outputs = ["idle", "busy", "waiting for release"]
+    machine = MooreMachine(delta, outputs, alphabet=["get", "put_50%_back", "release_everything_now"], labels=labels)
+    figure = figure_of(machine, matrices=True)
+    texts = [mark.text for mark in figure.marks if mark.kind == "text"]
+    assert {"A(release_everything_now)", "2: draining the queue, output waiting for release"} <= set(texts)
+    assert "1 → 0: release_everything_now" in texts
+    cells = [mark.text for mark in figure.marks if mark.text in "01" and mark.size == 12 and mark.line != "#1c1e21"]
+    for a, row in enumerate(delta):  # from left to right, and in a column from the top
+        columns = np.array(cells[9 * a : 9 * a + 9], int).reshape(3, 3)
+        assert columns.argmax(1).tolist() == row
+        assert columns.sum() == 3
+    assert r"{A(put\_50\%\_back)}" in figure.to_tikz()
+    assert ET.fromstring(figure.to_svg()).tag.endswith("svg")
+    for mark in figure.marks:
+        assert (mark.points >= 0).all()
+        assert (mark.points <= figure.size).all()

@@ -417,7 +417,7 @@ TORCH = "torch torchgen functorch typing_extensions.py sympy mpmath networkx jin
 
 
 @pytest.mark.long
-def test_torch_alone_is_enough_and_pytest_does_not_load_it(tmp_path):
+def test_torch_alone_is_enough(tmp_path):
     """An environment that holds torch, what torch requires, and this package."""
     site = Path(torch.__file__).parents[1]
     for name in [*TORCH.split(), *(path.name for path in site.glob("torch-*.dist-info"))]:
@@ -427,8 +427,6 @@ def test_torch_alone_is_enough_and_pytest_does_not_load_it(tmp_path):
         "from fsa2lrnn", "import torch\nbefore = [*sys.modules]\nfrom fsa2lrnn", 1
     )
     subprocess.run([sys.executable, "-I", "-S", "-W", "ignore", "-c", code], check=True)
-    code = "import sys, fsa2lrnn.probes.plugin, fsa2lrnn.probes\nassert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_fixture_is_the_function(assert_exact):
