@@ -138,7 +138,7 @@ def _functionals(outputs: np.ndarray, delta: np.ndarray) -> tuple[list[np.ndarra
 
 def _first_words(machine: MooreMachine) -> dict[int, Word]:
     """Return a shortest non-empty word for each state that one reaches."""
-    words, queue = dict[int, Word](), [(machine.start, ())]
+    words, queue = dict[int, Word](), list[tuple[int, Word]]([(machine.start, ())])
     for q, word in queue:
         for a, row in enumerate(machine.delta):
             target = int(row[q])

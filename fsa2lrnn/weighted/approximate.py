@@ -118,4 +118,4 @@ def _floats(matrix: fmpq_mat) -> np.ndarray:
 
 
 def _exactly(matrix: np.ndarray) -> fmpq_mat:
-    return fmpq_mat(*matrix.shape, [fmpq(*x.as_integer_ratio()) for x in matrix.flatten().tolist()])
+    return fmpq_mat(len(matrix), matrix.shape[1], [fmpq(*x.as_integer_ratio()) for x in matrix.flatten().tolist()])

@@ -250,7 +250,8 @@ class WeightedAutomaton:
         if not all(isinstance(part, list) for part in lists):
             raise UnsupportedFormat(f"{origin}: alphabet, outputs, initial, transitions and final are lists")
         letters, outputs = ([symbols.from_json(x) for x in part] for part in lists[:2])
-        return cls(letters, *lists[2:], None if value["outputs"] is None else outputs)
+        initial, transitions, final = lists[2:]
+        return cls(letters, initial, transitions, final, None if value["outputs"] is None else outputs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, WeightedAutomaton) and all(
@@ -339,6 +340,7 @@ def _read_parts(
 
 def _read(rows: Any, shape: tuple[int, int], name: str) -> fmpq_mat:
     """Return rows of numbers as a matrix of this shape."""
+    rows = [*rows] if isinstance(rows, list | tuple | np.ndarray) else []
     rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
     if len(rows) != shape[0] or any(not isinstance(row, list | tuple) or len(row) != shape[1] for row in rows):
         raise InvalidMachine(f"{name} does not have {shape[0]:,} × {shape[1]:,} numbers: correct its shape")

@@ -126,8 +126,9 @@ def _automaton(value: dict[str, Any], letters: int) -> Automaton:
 
 def _numbers(row: Any, n: int) -> Vector:
     require(type(row) is list and len(row) == n, f"a row has not {n} numbers")
-    require(all(type(x) is int or (type(x) is str and "e" not in x.lower()) for x in row), "a number is not exact")
-    return [Fraction(x) for x in row]
+    texts = [str(x) for x in row if type(x) in (int, str)]
+    require(len(texts) == n and not any("e" in x.lower() for x in texts), "a number is not exact")
+    return [Fraction(x) for x in texts]
 
 
 def _word(value: Any, letters: int) -> list[int]:

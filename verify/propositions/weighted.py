@@ -73,12 +73,12 @@ def no_layer_of_a_grid_reads_more(
     answers, cases = dict[tuple[int, str], LinearReadout](), 0
     for layer in effort.track(layers):
         (A, v), d = layer, layer.shape[-1]  # (|Σ|, d) each
-        states = {(): np.zeros(d, int)}
+        states: dict[tuple[int, ...], np.ndarray] = {(): np.zeros(d, int)}
         for word in words:
             states[word] = A[word[-1]] * states[word[:-1]] + v[word[-1]]
         X = np.array([[*states[word], 1.0] for word in words])
         coefficients = np.linalg.lstsq(X, Y, rcond=None)[0]
-        for i in np.flatnonzero(np.abs(X @ coefficients - Y).max(0) < 1e-9):
+        for i in np.flatnonzero(np.abs(X @ coefficients - Y).max(0) < 1e-9).tolist():
             for family in ("diagonal[-1,1]",) if (A < 0).any() else ("diagonal[-1,1]", "diagonal[0,1]"):
                 answer = answers.get((i, family)) or decide(every[i], family)
                 answers[i, family], cases = answer, cases + 1
