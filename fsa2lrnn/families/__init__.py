@@ -93,8 +93,8 @@ def represent(
             the others, sufficient conditions and bounds are tested. S4, S4D, S5 and LRU are narrower than their
             families, so that a witness for the family need not be such a layer.
         short_words: whether to search for a four-word certificate in addition to an impossibility.
-        readout: "any", or "linear" for layers whose logits W x + b are the indicators of the outputs: the answer is then
-            a `LinearReadout` with a bound on H·b, and "no" holds for any number of vectors per state (T66).
+        readout: "any", or "linear" for layers whose logits W x + b are the indicators of the outputs: the answer
+            is then a `LinearReadout` with a bound on H·b, and "no" holds for any number of vectors per state (T66).
 
     Returns:
         A witness (the weights of such a layer), an `Impossibility` or another certificate that no such layer exists,

@@ -9,7 +9,7 @@ the Hankel matrix less one, is a lower bound on H·b in every family.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from flint import fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
@@ -27,8 +27,7 @@ CLOSED = FORCED | {
     "liquid-s4-diagonal": FORCED["diagonal-complex"],
     "householder": Family("contracting"),
 }
-"""Properties of families that pass to invariant subspaces and quotients, so that a "no" holds with a linear read-out
-however many vectors a state has."""
+"""The families whose properties pass to invariant subspaces and quotients."""
 Word = tuple[int, ...]
 
 
@@ -37,21 +36,17 @@ class LinearReadout(CertifiedAnswer):
     """The answer for layers of a family whose logits W x + b are 1 for the output of each non-empty word, and 0 else.
 
     Args:
-        decision: "yes", "no" or "unknown".
+        answer: "yes", "no" or "unknown".
         prefixes, suffixes: words, each suffix with an output, whose Hankel matrix is not singular.
-        enough: a number of dimensions that suffices, in the family if the decision is "yes".
+        enough: a number of dimensions that suffices, in the family if the answer is "yes".
         equation: an equation that the family forces, and the word after which it does not hold for the outputs.
     """
 
-    answer: ClassVar[str] = "unknown"
-    decision: str
+    answer: str  # pyright: ignore[reportIncompatibleVariableOverride] - other answers have one per class
     prefixes: tuple[Word, ...]
     suffixes: tuple[tuple[int, Word], ...]
     enough: int
     equation: tuple[Origin, Word] | None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "answer", self.decision)
 
     @property
     def least(self) -> int:
@@ -59,8 +54,8 @@ class LinearReadout(CertifiedAnswer):
         return len(self.prefixes) - 1
 
     def explain(self) -> str:
-        exactly = self.decision == "yes" and self.least == self.enough
-        size = f"{'Exactly' if exactly else 'At least'} {counted(self.least, 'dimension')}, however many vectors a state has."
+        least = "Exactly" if self.answer == "yes" and self.least == self.enough else "At least"
+        size = f"{least} {counted(self.least, 'dimension')}, however many vectors a state has."
         if self.equation is None:
             return size
         text = symbols.word_text([self.machine.alphabet[a] for a in self.equation[1]], self.machine.alphabet) or "ε"
@@ -71,13 +66,9 @@ class LinearReadout(CertifiedAnswer):
         equation = None
         if self.equation is not None:
             origin, separator = self.equation
-            equation = {
-                "from": origin.source,
-                "to": origin.target,
-                "words": [[list(run) for run in word] for word in origin.words],
-                "then": _runs(origin.then),
-                "separator": _runs(separator),
-            }
+            words = [[list(run) for run in word] for word in origin.words]
+            states = {"from": origin.source, "to": origin.target}
+            equation = states | {"words": words, "then": _runs(origin.then), "separator": _runs(separator)}
         return {
             **certificate_header(self.machine, self.family, "linear-readout"),
             "prefixes": [_runs(word) for word in self.prefixes],
@@ -92,48 +83,38 @@ def linear_readout(minimal: MooreMachine, family: str, form: Family | None) -> L
     For the families of T3 the decision is exact. For others it is "unknown" unless an equation refutes them, or a block
     holds all states.
     """
-    delta, outputs = (
-        minimal.delta,
-        np.array([[x == y for x in minimal.outputs] for y in dict.fromkeys(minimal.outputs)]),
-    )
-    functionals, suffixes = _functionals(outputs.astype(np.int64), delta)
-    words = _first_words(minimal)
-    rows = np.array(functionals)
-    # States that some non-empty word reaches: only their outputs count.
-    reached = sorted(words)
-    chosen = pivot_columns(rows[:, reached].T) if len(reached) else []
-    columns = pivot_columns(rows[np.ix_(chosen, reached)])
-    prefixes = tuple(words[reached[j]] for j in columns)
-    equation = None
+    rows, suffixes = _functionals(minimal)
+    words, equation, is_exact = _first_words(minimal), None, family in FORCED
+    reached = sorted(words)  # by some non-empty word: only the outputs of these states count
+    chosen = pivot_columns(rows[:, reached].T)
+    prefixes = tuple(words[reached[j]] for j in pivot_columns(rows[np.ix_(chosen, reached)]))
     if form is not None:
-        space = obstruction(form, delta)
-        broken = np.argwhere(rows @ space.basis.T) if len(space.basis) else []
-        if len(broken):
-            i, j = broken[0]
+        space = obstruction(form, minimal.delta)
+        for i, j in np.argwhere(rows @ space.basis.T)[:1]:
             equation = space.origins[j], suffixes[i][1]
-    block = int(family[6:-1]) if family.startswith("block(") else 0
-    is_held = family in FORCED or block >= minimal.n_states
-    decision = "no" if equation is not None else "yes" if is_held else "unknown"
-    enough = len(rows) - 1 if family in FORCED else minimal.n_states
-    return LinearReadout(minimal, family, decision, prefixes, tuple(suffixes[i] for i in chosen), enough, equation)
+    is_held = is_exact or (family.startswith("block(") and int(family[6:-1]) >= minimal.n_states)
+    answer = "no" if equation is not None else "yes" if is_held else "unknown"
+    enough = len(rows) - 1 if is_exact else minimal.n_states
+    return LinearReadout(answer, minimal, family, prefixes, tuple(suffixes[i] for i in chosen), enough, equation)
 
 
-def _functionals(outputs: np.ndarray, delta: np.ndarray) -> tuple[list[np.ndarray], list[tuple[int, Word]]]:
+def _functionals(machine: MooreMachine) -> tuple[np.ndarray, list[tuple[int, Word]]]:
     """Return a basis of the functions q ↦ [ω(q·w) = y], int64 (r, n), and their outputs y and words w.
 
     Raises `NotExact` if a prime hides some.
     """
-    echelon, found, names = Echelon(outputs.shape[1], _PRIME), list[np.ndarray](), list[tuple[int, Word]]()
+    outputs = np.array([[int(x == y) for x in machine.outputs] for y in dict.fromkeys(machine.outputs)])
+    echelon, found = Echelon(machine.n_states, _PRIME), list[tuple[tuple[int, Word], np.ndarray]]()
     level = [((y, ()), row) for y, row in enumerate(outputs)]
     while level:
         kept = [level[i] for i in echelon.independent(np.array([row for _, row in level]))]
-        found += [row for _, row in kept]
-        names += [name for name, _ in kept]
-        level = [((y, (a, *word)), row[step]) for (y, word), row in kept for a, step in enumerate(delta)]
-    images = [row[step] for row in found for step in delta]
-    if fmpz_mat(np.array([*found, *outputs, *images]).tolist()).rank() != len(found):
+        found += kept
+        level = [((y, (a, *word)), row[step]) for (y, word), row in kept for a, step in enumerate(machine.delta)]
+    rows = np.array([row for _, row in found])
+    images = [rows[:, step] for step in machine.delta]
+    if fmpz_mat(np.concatenate([rows, outputs, *images]).tolist()).rank() != len(found):
         raise NotExact(f"the outputs span too little modulo {_PRIME}: please report this machine")
-    return found, names
+    return rows, [name for name, _ in found]
 
 
 def _first_words(machine: MooreMachine) -> dict[int, Word]:

@@ -115,7 +115,7 @@ def test_the_command_line(call, tmp_path):
     model.write_text(MODEL, encoding="utf-8")
     code, out, _ = call("explain", str(model), "--certificates", str(tmp_path / "proofs"))
     assert code == 0
-    assert "2 (minimal, re-checked independently)" in out
+    assert "2, proved and re-checked independently" in out
     assert json.loads((tmp_path / "proofs" / "minimal.json").read_text())["claim"] == "minimal"
     words.write_text("4 2\n0\n1 1\n2 0 1\n1 1\n", encoding="utf-8")
     code, out, _ = call("learn", str(words), "-o", str(tmp_path / "out"), "--weighted")
@@ -131,4 +131,4 @@ def test_the_command_line(call, tmp_path):
     assert (code != 0, "state 1 sum to 0.925, not to 1" in err) == (True, True)
     slow = WeightedAutomaton("ab", [1, 1], [[["1/3", 1], [2, 0]], [[1, 1], [0, 1]]], [1, 1])
     (tmp_path / "w.json").write_text(json.dumps(slow.to_json()), encoding="utf-8")
-    assert "2 (minimal" in call("explain", str(tmp_path / "w.json"))[1]
+    assert "2, proved" in call("explain", str(tmp_path / "w.json"))[1]

@@ -186,7 +186,7 @@ BROKEN = {
     "T64-pairs": [{"decide": lambda f, g: EqualFunctions(f, g, compare(f, f).spaces)}, {"decide": longer_word}],
     "T66-grid": [
         {"decide": larger_bound},
-        {"decide": lambda m, f: replace(represent(m, f, readout="linear"), decision="no")},
+        {"decide": lambda m, f: replace(represent(m, f, readout="linear"), answer="no")},
     ],
 }
 
