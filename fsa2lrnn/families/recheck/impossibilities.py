@@ -79,8 +79,8 @@ def check_impossible(certificate: dict[str, Any], machine: CheckedMachine, form:
     scale, coefficients = integers([term[0] for term in terms])
     total = [0] * machine.n
     for (_, *term), coefficient in zip(terms, coefficients, strict=True):
-        for q, value in enumerate(forced_zero(term, machine, form, certificate["family"])):
-            total[q] += value * coefficient
+        zero = forced_zero(term, machine, form, certificate["family"])
+        total = [x + coefficient * y for x, y in zip(total, zero, strict=True)]
     total[p] -= scale
     total[q] += scale
     require(not any(total), f"the terms do not add up to x_{p} − x_{q}")
