@@ -32,7 +32,7 @@ def read_weighted(source: str) -> WeightedAutomaton | None:
 
 def explain_weighted(w: WeightedAutomaton, folder: Path | None, as_json: bool, max_seconds: float) -> None:
     """Print the size and the minimal dimension of a weighted automaton, and write its certificate into a folder."""
-    from fsa2lrnn.weighted.recheck import RejectedCertificate
+    from fsa2lrnn.families.recheck import RejectedCertificate
     from fsa2lrnn.weighted.spaces import minimal
 
     size, answer = None, ""

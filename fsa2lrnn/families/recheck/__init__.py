@@ -18,6 +18,7 @@ the answer. It relies on docs/theory.md §4, T31 to T36, T54 to T56 and T58. Eac
     k of their factors I − β k kᵀ, and the vectors of states.
 `linear_readouts`   For layers with a linear read-out: a Hankel minor that bounds the dimension, and an equation as in
     `impossibilities` that the outputs break.
+`weighted_automata`   Equality of two weighted automata on all words, a shortest separating word, the least dimension.
 `blocks`, `householder_factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of
     products of boundedly many Householder factors. Representable: the functions of each block, closed under letters, in
     a number field if necessary (`polynomials`). Impossible: the functions of the state modulo constants
@@ -36,6 +37,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from . import weighted_automata
 from .blocks import recheck_block
 from .certificate_fields import HEADER, WORK, RejectedCertificate, allowing, fields, require
 from .checked_machine import read_machine
@@ -74,6 +76,8 @@ def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
 def _recheck(certificate: dict[str, Any]) -> str:
     """Return the claim that a certificate proves, after the check that its kind and family call for."""
     form = certificate["format"], certificate["version"]
+    if form == weighted_automata.FORM:
+        return weighted_automata.check_weighted(certificate)
     names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
     require(form == FORM and type(form[1]) is int, f"{names} is not a certificate that this file can read")
     family, verdict = certificate["family"], certificate["verdict"]

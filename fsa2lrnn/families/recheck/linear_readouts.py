@@ -26,7 +26,7 @@ def check_linear_readout(certificate: dict[str, Any], machine: CheckedMachine) -
     states = [after(start, word, machine) for word in words]
     spend(len(ends) ** 3 // 8 + len(ends) ** 2)
     matrix = [[int(machine.outputs[after(q, word, machine)] == y) for q in states] for y, word in ends]
-    require(_is_regular(matrix), "the Hankel minor may be singular")
+    require(is_regular(matrix), "the Hankel minor may be singular")
     size = f"a layer with a linear read-out needs {len(words) - 1} dimensions at least"
     if equation is None:
         return f"bounded: {size}"
@@ -43,7 +43,7 @@ def check_linear_readout(certificate: dict[str, Any], machine: CheckedMachine) -
     return f"impossible: no {family} layer with a linear read-out computes this machine; {size}"
 
 
-def _is_regular(rows: list[list[int]]) -> bool:
+def is_regular(rows: list[list[int]]) -> bool:
     """Return whether a determinant is not 0 modulo `MODULUS`."""
     for k in range(len(rows)):
         pivot = next((i for i in range(k, len(rows)) if rows[i][k]), None)

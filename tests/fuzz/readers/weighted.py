@@ -6,9 +6,9 @@ import json
 from functools import cache
 from pathlib import Path
 
+from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.weighted import WeightedAutomaton, compare, minimal
 from fsa2lrnn.weighted.pautomac import read_model, read_solution, read_words
-from fsa2lrnn.weighted.recheck import RejectedCertificate, recheck
 from tests.fsa2lrnn.weighted.test_automaton import MODEL
 from tests.fuzz.mutate import Reader, given, of_json, of_text
 
