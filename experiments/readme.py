@@ -233,6 +233,7 @@ SECTIONS = {
     "scans": Section(tables.scans, ("bench_scans",)),
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
     "atlas": Section(atlas.table, (atlas.NAME,)),
+    "weighted": Section(tables.weighted, ("weighted",)),
     "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
     "random_languages": Section(random_language_table, ("random_languages",)),
     "random_languages_in_short": Section(random_languages_in_short, ("random_languages",)),
@@ -279,6 +280,7 @@ WRITERS = {
     "table2": "studies.table2 FOLDER",
     "training": "studies.training FOLDER…",
     "unseen_machines": "studies.unseen_machines",
+    "weighted": "studies.weighted --folder PAUTOMAC",
 }
 
 

@@ -188,7 +188,7 @@ def trained(seed: int, steps: int = 1_500) -> LRNN:
 
 
 def two_models(margin: float = 1.0, most: int = 7) -> dict[str, Any]:
-    """Return whether two trained models are equal, and a shortest word on which their logits differ by a margin."""
+    """Return whether two trained models are equal, and a shortest word on which their logits are a margin apart."""
     models = [trained(seed) for seed in (0, 1)]
     verdict = prove_equivalent(models[0], models[1])
     found: dict[str, Any] = {"verdict": str(verdict), "states": [from_model(model).n_states for model in models]}

@@ -171,13 +171,17 @@ def minimise(w: WeightedAutomaton) -> WeightedAutomaton:
 
 def minimal(w: WeightedAutomaton) -> Minimal:
     """Return the minimal automaton (`second`) with a certificate of its dimension."""
-    least = minimise(w)
-    verdict, system = equality(w, least), System.of(least)
+    least, n = minimise(w), w.n_states
+    system = System.of(least)
+    if least is w:  # the pairs (x, x)
+        spaces = (fmpq_mat(2 * n, n, [int(i % n == j) for i in range(2 * n) for j in range(n)]),)
+    else:
+        spaces = equality(w, least).spaces
     for prime in _PRIMES:
         prefixes = tuple(word for _, word in system.words(prime))
         suffixes = tuple((output, word[::-1]) for output, word in system.dual().words(prime))  # read from the end
         if len(prefixes) == len(suffixes) == system.size:
-            return Minimal(w, least, verdict.spaces, prefixes, suffixes)
+            return Minimal(w, least, spaces, prefixes, suffixes)
     raise NotExact(f"no minor of the Hankel matrix was found modulo each of the primes {_PRIMES}")
 
 
