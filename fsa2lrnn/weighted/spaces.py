@@ -124,6 +124,10 @@ def compare(
     The result is `Undecided` if the time limit or a bound on the size of numbers ends the search. Raises
     `InvalidMachine` for other letters or outputs.
     """
+    second = first._with(*first._parts_of(second))  # letters and outputs in the same order
+    values = first(()), second(())
+    if values[0] != values[1]:
+        return SeparatingWord(first, second, (), (), values)
     try:
         with limited(Deadline.of(seconds)):
             return equality(first, second)

@@ -47,7 +47,7 @@ def words(length):
     return ["".join(word) for k in range(length + 1) for word in product("ab", repeat=k)]
 
 
-@given(automata(), automata(), NUMBERS)
+@given(automata(2), automata(2), NUMBERS)
 def test_operations_act_on_the_values(f, g, number):
     for word in words(3):
         assert (f + g)(word) == f(word) + g(word)
@@ -57,7 +57,7 @@ def test_operations_act_on_the_values(f, g, number):
         assert f.reversed()(word[::-1]) == f(word)
 
 
-@given(automata(outputs=("x", "y")), automata(outputs=("y", "x")))
+@given(automata(2, ("x", "y")), automata(2, ("y", "x")))
 def test_outputs_are_functions_of_their_own(f, g):
     for word in words(2):
         assert f(word) == (f.output("x")(word), f.output("y")(word))
@@ -87,7 +87,7 @@ def test_a_hidden_markov_model_gives_the_probabilities_of_prefixes():
     assert sum(w(word) for word in product("ab", repeat=4)) == 1
 
 
-@given(automata(), automata(outputs=(True, None)))
+@given(automata(2), automata(2, (True, None)))
 def test_json_gives_the_automaton_back(one, several):
     for w in (one, several):
         again = WeightedAutomaton.from_json(json.dumps(w.to_json()))
