@@ -95,7 +95,16 @@ def linear_readout(minimal: MooreMachine, family: str, form: Family | None) -> L
     is_held = is_exact or (family.startswith("block(") and int(family[6:-1]) >= minimal.n_states)
     answer = "no" if equation is not None else "yes" if is_held else "unknown"
     enough = len(rows) - 1 if is_exact else minimal.n_states
-    return LinearReadout(answer, minimal, family, prefixes, tuple(suffixes[i] for i in chosen), enough, equation)
+    ends = tuple(suffixes[i] for i in chosen)
+    return LinearReadout(
+        machine=minimal,
+        family=family,
+        answer=answer,
+        prefixes=prefixes,
+        suffixes=ends,
+        enough=enough,
+        equation=equation,
+    )
 
 
 def _functionals(machine: MooreMachine) -> tuple[np.ndarray, list[tuple[int, Word]]]:
