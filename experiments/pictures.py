@@ -9,6 +9,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from experiments import results_io, script
+from experiments.studies.warm_start import CLIENTS, STARTS
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.draw.figure import figure_of
 from fsa2lrnn.export.eigenvalues import ARCHITECTURES
@@ -44,6 +45,29 @@ def by_length(tasks: list[dict[str, Any]]) -> str:
         name = task["task"].removeprefix("task:")
         body.append(_text(left + 62, row + 5, name, "#333", "start"))
     return _svg(left + width + 40, top + height + 60, body)
+
+
+def warm_start(results: dict[str, Any]) -> str:
+    """Return a chart of the steps until a run is right at 500 letters, by start; circles that never were are open."""
+    left, top, row, width = 110, 30, 20, 380
+    shown = [start for start in STARTS if start not in ("compiled", "learn")]
+    body = list[str]()
+    for panel, n in enumerate(CLIENTS):
+        first = top + panel * row * (len(shown) + 2)
+        body.append(_text(left, first - 8, f"{n} clients", "#333", "start"))
+        for i, start in enumerate(shown):
+            y = first + row * (i + 0.5)
+            body += [_text(left - 8, y + 5, start, "#333", "end"), _line(left, y, left + width, y, "#ddd")]
+            for run in results["runs"]:
+                if (run["clients"], run["start"]) == (n, start):
+                    steps, colour = run["right"]["500"], COLOURS[panel]
+                    x = left + width * (run["steps"] if steps is None else steps) / results["steps"]
+                    fill = "white" if steps is None else colour
+                    body.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4" fill="{fill}" stroke="{colour}"/>')
+    bottom = top + len(CLIENTS) * row * (len(shown) + 2) - row
+    body += [_text(left + width * part, bottom, f"{results['steps'] * part:,.0f}") for part in (0, 0.5, 1)]
+    body.append(_text(left + width / 2, bottom + 22, "steps until right on 64 words of 500 letters"))
+    return _svg(left + width + 40, bottom + 34, body)
 
 
 def reach(layer: str) -> str:
@@ -113,6 +137,7 @@ def pictures() -> dict[str, str]:
     return {
         "two_letters.svg": figure_of(MooreMachine.from_source("regex:(ab)*").minimise(), matrices=True).to_svg(),
         "by_length.svg": by_length(results_io.read("training")["results"]),
+        "warm_start.svg": warm_start(results_io.read("warm_start")["results"]),
         **{f"reach_{layer}.svg": reach(layer) for layer in REACHED},
     }
 

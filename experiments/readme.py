@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from experiments import learning_tables, model_tables, results_io, script, tables
 from experiments.probes import tables as probe_tables
-from experiments.studies import atlas
+from experiments.studies import atlas, warm_start
 from experiments.studies.mlregtest import board
 from experiments.studies.mlregtest import show as show_mlregtest
 from experiments.studies.random_languages import show as show_random
@@ -115,8 +115,9 @@ def _word(refused: dict[str, Any]) -> str:
 
 def released_models() -> str:
     """Return what the default configuration of each model folder of transformers decides."""
-    rows = list[list[str]]()
+    rows, runs = list[list[str]](), results_io.read(atlas.NAME)["results"]["runs"]
     for name, folder in FOLDERS.items():
+        said = Counter(run["folders"][name] for run in runs)
         card = of_config({"model_type": name})
         kinds = Counter(card.types)
         low = min(ranges.decay[0] for ranges in card.ranges), min(ranges.eigenvalue[0] for ranges in card.ranges)
@@ -125,7 +126,9 @@ def released_models() -> str:
         ends = (f"[{end:.4g}, {high:.8g}]" for end in low)
         exported = f"`{folder.export}`" if folder.export else "–"
         rows.append([f"`{name}`", LAYERS[folder.layer].title, layers, *ends, card.holds.title, exported])
+        rows[-1].append(" / ".join(f"{said[answer]}" for answer in ("yes", "no", "unknown")))
     heads = ["folder", "recurrence", "layers by default", "decay", "eigenvalues", "stacks hold", "export"]
+    heads.append("yes / no / unknown")
     return tables.markdown(heads, rows)
 
 
@@ -221,7 +224,7 @@ SECTIONS = {
     "families": Section(families, ("families_table",)),
     "cascades": Section(cascades, ("cascade_table",)),
     "released": Section(released, ("released_table",)),
-    "released_models": Section(released_models, ()),
+    "released_models": Section(released_models, (atlas.NAME,)),
     "training": Section(training, ("training",)),
     "runs": Section(tables.runs, ("training",)),
     "table2": Section(table2, ("table2", "training")),
@@ -233,6 +236,7 @@ SECTIONS = {
     "scans": Section(tables.scans, ("bench_scans",)),
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
     "atlas": Section(atlas.table, (atlas.NAME,)),
+    "warm_start": Section(warm_start.table, (warm_start.NAME,)),
     "weighted": Section(tables.weighted, ("weighted",)),
     "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
     "random_languages": Section(random_language_table, ("random_languages",)),
@@ -280,6 +284,7 @@ WRITERS = {
     "table2": "studies.table2 FOLDER",
     "training": "studies.training FOLDER…",
     "unseen_machines": "studies.unseen_machines",
+    "warm_start": "studies.warm_start",
     "weighted": "studies.weighted --folder PAUTOMAC",
 }
 

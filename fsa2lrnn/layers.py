@@ -125,9 +125,9 @@ _ROWS = (
         exported_to=("mamba-2", "bamba", "falcon-h1", "granite-moe-hybrid", "nemotron-h", "zamba2"),
     ),
     LayerRow(
-        "mamba-3", "Mamba-3", "S' = a R S + trapezoidal input, a in [0, 1], rotations R of coordinates",
-        "Lahoti et al. 2026", family="diagonal[0,1]", is_family=True, within=("mamba",), theorem="T57",
-        decided_as="mamba-3", trained_by="mamba3",
+        "mamba-3", "Mamba-3", "S' = a R S + trapezoidal input of any rank, a in [0, 1], rotations R of coordinates",
+        "Lahoti et al. 2026", spellings=("mamba-3-mimo",), family="diagonal[0,1]", is_family=True, within=("mamba",),
+        theorem="T57", decided_as="mamba-3", trained_by="mamba3",
     ),
     LayerRow(
         "mingru", "minGRU", "x' = (1 − z) x + z u, z in [0, 1]", "Feng et al. 2024, 2410.01201",
@@ -155,12 +155,13 @@ _ROWS = (
         "gated-deltanet", "Gated DeltaNet, β ≤ 1", "S' = a S (I − β k kᵀ) + β v kᵀ, a and β in [0, 1]",
         "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net", "qwen4-exp", "lara-mini"),
         family="diagonal[0,1]", is_family=True,
-        within=("mamba", "gated-deltanet-negative"), theorem="T54", decided_as="gated-deltanet",
+        within=("mamba", "gated-deltanet-negative", "precond-kda"), theorem="T54", decided_as="gated-deltanet",
         trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5", "qwen3.5-moe"),
     ),
     LayerRow(
         "gated-deltanet-negative", "Gated DeltaNet, β ≤ 2", "S' = a S (I − β k kᵀ) + β v kᵀ, a in [0, 1], β in [0, 2]",
-        "Grazzi et al. 2025, 2411.12537", within=("deltaproduct",), decided_as="gated-deltanet-negative",
+        "Grazzi et al. 2025, 2411.12537", within=("deltaproduct", "gdn-2-negative"),
+        decided_as="gated-deltanet-negative",
         is_searched_last=True, trained_by="gated_deltanet", setting="neg_eigval=true", exported_to=("olmo-hybrid",),
     ),
     LayerRow(
@@ -186,7 +187,19 @@ _ROWS = (
     ),
     LayerRow(
         "gdn-2", "GDN-2, b ≤ 1", "S' = S diag(a) (I − (b ⊙ k) kᵀ) + (w ⊙ v) kᵀ, rates b in [0, 1] per key entry",
-        spellings=("gated-deltanet-2",), decided_as="gdn-2", trained_by="gdn2",
+        "Hatamizadeh, Choi & Kautz 2026, 2605.22791", spellings=("gated-deltanet-2",), within=("gdn-2-negative",),
+        decided_as="gdn-2", trained_by="gdn2",
+    ),
+    LayerRow(
+        "gdn-2-negative", "KDA, GDN-2, b ≤ 2", "as GDN-2, rates b in [0, 2]; KDA has one rate per head",
+        "Hatamizadeh, Choi & Kautz 2026, 2605.22791", spellings=("kda-negative",), theorem="T57",
+        decided_as="gdn-2-negative", trained_by="gdn2", setting="neg_eigval=true",
+    ),
+    LayerRow(
+        "precond-kda", "preconditioned GDN, KDA, β ≤ 1",
+        "S' = S diag(a) (I − β k (m ∘ k)ᵀ) + β v (m ∘ k)ᵀ, m in (½, 2) by the sum of keys",
+        "Tumma, Loo & Rus 2026, 2604.21100", spellings=("precond-gdn", "precond-gated-deltanet"), theorem="T63",
+        decided_as="precond-kda",
     ),
     LayerRow(
         "rwkv-7", "RWKV-7", "S' = S (diag(w) − κ̂ (a ⊙ κ̂)ᵀ) + v kᵀ, w in [0.545, 1], a in [0, 1]",

@@ -1,9 +1,10 @@
-"""The atlas: which layer in use holds which machine, in one layer and in a stack.
+"""The atlas: which layer in use holds which machine, in one layer and in a stack, and which released model does.
 
     python -m experiments.studies.atlas --folder MLREGTEST
 
 Machines are named tasks, groups of order at most 60 given by generators, random machines, and languages of MLRegTest.
-`decide` raises an error where a layer is said to represent what a layer that contains it does not. Each machine is
+`decide` raises an error where a layer is said to represent what a layer that contains it does not, and so does this
+study where a model folder by default and stacks of its layer have opposite answers. Each machine is
 written as soon as it is decided. Cells that are in the file are not decided again, except those of layers named by
 `--again`.
 """
@@ -13,6 +14,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Annotated
@@ -28,7 +31,11 @@ from experiments.tables import facts, markdown
 from fsa2lrnn import zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.automata.monoid import classify
+from fsa2lrnn.deadline import Deadline, limited
+from fsa2lrnn.errors import NotExact, OutOfTime
+from fsa2lrnn.export.configuration import answer, of_config
 from fsa2lrnn.export.in_use import IN_USE, Decision, decide, title_of
+from fsa2lrnn.export.model_folders import FOLDERS
 from fsa2lrnn.export.refuse import decide_stack
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.layers import LAYERS
@@ -42,6 +49,7 @@ GROUPS = (
 )  # fmt: skip
 REPEATED = ("s5", "mamba-3", "mingru", "slice", "slice-sparse")
 """Layers whose answers follow from those of another row, or from a theorem on all machines."""
+CARDS = {folder: of_config({"model_type": folder}) for folder in FOLDERS}
 KINDS = ("any", "permutations", "monotone", "resets and identities")
 
 
@@ -86,6 +94,8 @@ def main(
             if layer in IN_USE and layer not in (again or ())
         }
         rows = decide(machine, classify(machine), decide_stack, max_seconds=max_seconds, stored=kept)
+        folders = before.get("folders") or of_folders(machine, max_seconds)
+        check_folders(folders, rows)
         late = [
             layer for layer, row in rows.items() if row.is_out_of_time or (layer in kept and layer in before["late"])
         ]
@@ -95,7 +105,8 @@ def main(
             "states": machine.n_states,
             "cells": {layer: f"{row.one}/{row.stack}" for layer, row in rows.items()},
             "planned": [layer for layer, row in rows.items() if row.is_planned],
-            "late": late,
+            "late": [*late, *(folder for folder, said in folders.items() if said == "late")],
+            "folders": {folder: "unknown" if said == "late" else said for folder, said in folders.items()},
             "seconds": round(before["seconds"] + time.process_time() - begun, 2),
         }
 
@@ -103,10 +114,27 @@ def main(
         every = [*(stored | {(row["kind"], row["name"]): row for row in rows}).values()]
         results_io.write("atlas", {"runs": every, "unknown": unknown(every)}, COMMAND)
 
-    complete = [row for row in stored.values() if set(row["cells"]) == set(IN_USE) and not again]
+    complete = [row for row in stored.values() if set(row["cells"]) == set(IN_USE) and "folders" in row and not again]
     small_first = sorted(sources, key=lambda key: sources[key].n_states)
     run_due(small_first, ("kind", "name"), complete, run, write, minutes)
     print(table())
+
+
+def of_folders(machine: MooreMachine, max_seconds: float) -> dict[str, str]:
+    """Return the answer of each model folder by default, "late" where the time limit passed first."""
+    deadline, found = Deadline.of(max_seconds), dict.fromkeys(CARDS, "late")
+    for folder, card in CARDS.items():
+        with suppress(OutOfTime), limited(deadline.share(0.5)):
+            found[folder] = answer(machine, card).kind
+    return found
+
+
+def check_folders(folders: Mapping[str, str], rows: Mapping[str, Decision]) -> None:
+    """Raise `NotExact` if a model folder and stacks of its layer have opposite answers."""
+    for folder, said in folders.items():
+        row = rows.get(LAYERS[FOLDERS[folder].layer].decided_as)
+        if row is not None and {said, row.stack} == {"yes", "no"}:
+            raise NotExact(f"{folder} says {said}, and stacks of its layer {row.stack}")
 
 
 def unknown(runs: list[Row]) -> dict[str, dict[str, list[str]]]:
@@ -118,6 +146,10 @@ def unknown(runs: list[Row]) -> dict[str, dict[str, list[str]]]:
             names = [name for name, cell in cells.items() if cell.split("/")[i] == "unknown"]
             if names:
                 lists.setdefault(layer, {})[what] = names
+    for folder in FOLDERS:
+        names = [f"{run['kind']} {run['name']}" for run in runs if run.get("folders", {}).get(folder) == "unknown"]
+        if names:
+            lists[f"folder {folder}"] = {"stack": names}
     return lists
 
 
@@ -152,11 +184,16 @@ def table() -> str:
     others = 2 * (len(IN_USE) - len(REPEATED)) * len(runs)
     of_others = open_all - sum(run["cells"][layer].count("unknown") for run in runs for layer in REPEATED)
     repeated = ", ".join(title_of(layer) for layer in REPEATED)
+    by_folder = Counter(said for run in runs for said in run["folders"].values())
+    n_folders = len(FOLDERS) * len(runs)
+    every = len(runs) * cells + n_folders
     seconds, n_late = [run["seconds"] for run in runs], sum(bool(run["late"]) for run in runs)
     note = (
         f"{len(runs)} machines ({', '.join(f'{n} {kind}' for kind, n in totals.items())}). "
         f"{100 - 100 * open_all / (len(runs) * cells):.1f} % of {len(runs) * cells:,} cells are decided "
-        f"({shares}); without the rows of {repeated} {100 - 100 * of_others / others:.1f} % of {others:,}. Median "
+        f"({shares}); without the rows of {repeated} {100 - 100 * of_others / others:.1f} % of {others:,}. "
+        f"Of {n_folders:,} cells of model folders {100 - 100 * by_folder['unknown'] / n_folders:.1f} % are decided, of "
+        f"all {every:,} cells {100 - 100 * (open_all + by_folder['unknown']) / every:.1f} %. Median "
         f"{median(seconds):g} s per machine, at most {max(seconds):g}; for {n_late} machines a cell was not "
         "decided within the time limit"
     )

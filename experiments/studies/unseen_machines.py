@@ -23,7 +23,7 @@ from fsa2lrnn.errors import NotExact
 from fsa2lrnn.export import target
 from fsa2lrnn.export.folder import ExportedModel, load
 from fsa2lrnn.export.huggingface import HuggingFace
-from fsa2lrnn.export.packages import transformers
+from fsa2lrnn.export.packages import cache_name, transformers
 from fsa2lrnn.export.refuse import answer
 from fsa2lrnn.export.whole_model import export
 from fsa2lrnn.layers import EXPORTED
@@ -85,13 +85,13 @@ def wrong(exported: ExportedModel, seed: int, n: int) -> int:
     for t, column in enumerate(letters.T):
         q = machine.delta[column, q]
         expected[:, t] = numbers[q]
-    words, n_wrong, cache_name = torch.from_numpy(letters), 0, target(exported.layer).code.cache_name  # type: ignore[attr-defined]
+    words, n_wrong, name = torch.from_numpy(letters), 0, cache_name(model)
     with transformers():
         for rows, right in zip(words.split(_ROWS), torch.from_numpy(expected).split(_ROWS), strict=True):
             whole, cache, stepped = model(input_ids=rows, use_cache=False).logits.argmax(-1), None, []
             for t in range(LETTERS):
-                said = model(input_ids=rows[:, t : t + 1], use_cache=True, **{cache_name: cache})
-                cache = getattr(said, cache_name)
+                said = model(input_ids=rows[:, t : t + 1], use_cache=True, **{name: cache})
+                cache = getattr(said, name)
                 stepped.append(said.logits[:, 0].argmax(-1))
             is_right = (whole == right).all(1) & (torch.stack(stepped, 1) == right).all(1)
             n_wrong += int((~is_right).sum())

@@ -41,7 +41,7 @@ class Stack:
         self.arguments = inspect.signature(model.forward).parameters
         names = ("cache", "cache_params", "past_key_values")
         self.cache_name = next((name for name in names if name in self.arguments), names[-1])
-        self.is_mamba = self.cache_name != "past_key_values"
+        self.is_mamba = model.config.model_type in ("mamba", "mamba2", "falcon_mamba")
         # Hybrids had a cache of their own up to 5.4, which `generate` made and a call did not.
         kinds = [kind for name, kind in vars(sys.modules[type(model).__module__]).items() if name.endswith("Cache")]
         self.own_caches = [

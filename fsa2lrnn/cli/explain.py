@@ -177,8 +177,9 @@ def _answer_of_row(machine: MooreMachine, layer: LayerRow) -> LayerAnswer:
             return LayerAnswer("no", f"{words.explain()} ({layer.theorem})", refusal=words)
         return LayerAnswer("yes", f"no words are confused ({layer.theorem})")
     row = decide(machine, classify(machine))[layer.decided_as]
+    by = {"unknown": "neither a construction nor an argument against one is known"}
     one = f"; one layer: {row.one}" + (f" ({row.theorem})" if row.one == "no" else "")
-    return LayerAnswer(row.stack, f"{row.why or row.smallest or 'a theorem'}{one}")
+    return LayerAnswer(row.stack, f"{row.why or row.smallest or by.get(row.stack, 'a theorem')}{one}")
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,12 @@ def train(
         str | None,
         typer.Option(metavar="NAME", help=f"{', '.join(TRAINED)}, or module:Class for a user-defined layer"),
     ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="MODEL", help="start from the network and the weights of this .safetensors file"
+        ),
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,7 +63,7 @@ def train(
     as_json: options.JsonOption = False,
 ) -> None:
     """Train networks on an automaton's words, and evaluate them on longer words."""
-    named = {"steps": steps, "layer": layer}
+    named = {"steps": steps, "layer": layer, "start": start and str(start)}
     changed = options.assignments(changes or []) | {name: x for name, x in named.items() if x is not None}
     numbers, test_lengths = options.whole_numbers(seeds, "--seeds"), options.whole_numbers(lengths, "--lengths")
     check_folder(output)

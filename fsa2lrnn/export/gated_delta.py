@@ -376,7 +376,7 @@ def _write_kimi_linear(layer: Any, weights: Mixer) -> None:
     layer.o_norm.weight.data.fill_(1)
 
 
-_TRIED = "transformers 5.23.0"
+_TRIED = "transformers 5.24.0"
 _without_reflections = partial(construct, has_reflections=False)
 OLMO_HYBRID = Target(
     "olmo-hybrid", _TRIED, HuggingFace("OlmoHybridForCausalLM"), partial(construct, has_reflections=True), _olmo_hybrid

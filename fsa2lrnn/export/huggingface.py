@@ -28,7 +28,7 @@ from torch import nn
 
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.export.packages import Code, State, described, said, transformers, versions
+from fsa2lrnn.export.packages import Code, State, cache_name, described, said, transformers, versions
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import shown
 
@@ -123,13 +123,11 @@ class HuggingFace(Code):
 
     Args:
         kind: the name of the class of the whole model.
-        cache_name: the name of the model's argument for the cache.
         continues_by_pieces: whether a call of several tokens continues from a cache. If it does not, letters after the
             first call are read one by one.
     """
 
     kind: str
-    cache_name: str = "past_key_values"
     continues_by_pieces: bool = True
 
     def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path) -> None:
@@ -188,17 +186,17 @@ class HuggingFace(Code):
 
     def read(self, model: nn.Module, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         is_one_call = cache is None or self.continues_by_pieces
-        outputs = list[torch.Tensor]()
+        outputs, name = list[torch.Tensor](), cache_name(model)
         with transformers():
             for piece in tokens.split(len(tokens) if is_one_call else 1):
                 try:
-                    answer = model(input_ids=piece[None], use_cache=True, **{self.cache_name: cache})
+                    answer = model(input_ids=piece[None], use_cache=True, **{name: cache})
                 except Exception as fault:
                     raise CheckpointError(
                         f"the code of {self.kind} fails on this model ({type(fault).__name__}: {said(fault)}): export "
                         "it again"
                     ) from None
-                cache = getattr(answer, self.cache_name)
+                cache = getattr(answer, name)
                 outputs.append(answer.logits[0].argmax(dim=1))
         return torch.cat(outputs), cache
 

@@ -243,6 +243,9 @@ def _one_layer(
                 return _of(represent(minimal, family, short_words=False), "T3")
             case "gdn-2":  # T57; as a stack it may represent more than Mamba does
                 return _of(represent(minimal, "diagonal[0,1]", short_words=False), "T57")
+            case "gdn-2-negative":  # T57: a letter has eigenvalues in [−1, 1]; a "yes" is carried over
+                is_long = any(set(cycle_lengths(step)) - {1, 2} for step in minimal.delta)
+                return Decision("no", theorem="T57") if is_long else Decision()
             case "slice-diagonal":
                 holds = is_diagonal(after_a_letter(minimal))
                 return Decision("yes") if holds else Decision("no", theorem="T59")
@@ -313,12 +316,13 @@ def _stack(row: Decision, minimal: MooreMachine, name: str, classification: Clas
                     return replace(row, stack="yes", smallest=row.smallest or f"a cascade of resets and {kind}")
                 no = replace(row, stack="no", why=f"not all its groups are {kind}", theorem="T37")
                 return row if fact.value is None else no
-            case "gdn-2", False:
-                # T57: one matrix has eigenvalues in [0, 1], products of several need not.
+            case (("gdn-2" | "precond-kda"), False):
+                # T57, T63: one matrix has eigenvalues in (−1, 1], products of several need not.
                 if any(cycle_lengths(step) != [1] for step in minimal.delta):
-                    return replace(row, stack="no", why="a letter moves states round a cycle", theorem="T57")
+                    proof = LAYERS[name].theorem or "T57"
+                    return replace(row, stack="no", why="a letter moves states round a cycle", theorem=proof)
                 return row
-            case (("gated-deltanet-negative" | "deltaproduct" | "slice-hadamard"), _):
+            case (("gated-deltanet-negative" | "gdn-2-negative" | "deltaproduct" | "slice-hadamard"), _):
                 return replace(
                     row, stack="yes", smallest="resets, exchanges and transpositions, too many to be written"
                 )

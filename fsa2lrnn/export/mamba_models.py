@@ -43,7 +43,7 @@ from fsa2lrnn.export.packages import Target
 from fsa2lrnn.export.plan import UNIT, Orbit, StagePlan
 from fsa2lrnn.export.stream import FIRES, KEY, LETTER, SATURATED, blank_model, layout, stage_parts, write
 
-TRIED = "transformers 5.23.0"
+TRIED = "transformers 5.24.0"
 plan_without_reflections = partial(construct, has_reflections=False)
 
 
@@ -236,17 +236,18 @@ def _mamba2(plan: StagePlan, dtype: torch.dtype) -> Any:
     )  # fmt: skip
 
 
-def _code(kind: str, continues_by_pieces: bool) -> HuggingFace:
-    return HuggingFace(kind, cache_name="cache_params", continues_by_pieces=continues_by_pieces)
-
-
 MAMBA = Target(
-    "mamba", TRIED, _code("MambaForCausalLM", False), plan_without_reflections, build_mamba, layers_a_stage=2
+    "mamba",
+    TRIED,
+    HuggingFace("MambaForCausalLM", continues_by_pieces=False),
+    plan_without_reflections,
+    build_mamba,
+    layers_a_stage=2,
 )
 FALCON_MAMBA = Target(
-    "falcon-mamba", TRIED, _code("FalconMambaForCausalLM", False), plan_without_reflections,
+    "falcon-mamba", TRIED, HuggingFace("FalconMambaForCausalLM", continues_by_pieces=False), plan_without_reflections,
     partial(build_mamba, kind="falcon_mamba", prefix="FalconMamba"), layers_a_stage=2,
 )  # fmt: skip
 MAMBA_2 = Target(
-    "mamba-2", TRIED, _code("Mamba2ForCausalLM", True), plan_without_reflections, _mamba2, layers_a_stage=2
+    "mamba-2", TRIED, HuggingFace("Mamba2ForCausalLM"), plan_without_reflections, _mamba2, layers_a_stage=2
 )

@@ -5,6 +5,7 @@ A `Target` declares how a released model is planned and built; its `Code` saves,
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -25,7 +26,7 @@ from fsa2lrnn.optional import is_installed, require
 
 _MOST_LAYERS = 512  # building a layer takes some milliseconds, before the sizes of its weights are known
 _LONGEST_CHUNK = 1_024  # tokens to which Mamba-2 fills up shorter texts
-TRIED = "5.23.0"  # the version of transformers with which the layers were tested
+TRIED = "5.24.0"  # the version of transformers with which the layers were tested
 
 
 @contextmanager
@@ -78,6 +79,12 @@ def _without(package: str) -> Iterator[None]:
 def versions() -> dict[str, str]:
     """Return the versions of transformers, tokenizers, torch and safetensors, on which proofs depend."""
     return {name: version(name) for name in ("transformers", "tokenizers", "torch", "safetensors")}
+
+
+def cache_name(model: nn.Module) -> str:
+    """Return the name that a model's call and answer have for the cache; from transformers 5.24 on it is "cache"."""
+    arguments = inspect.signature(model.forward).parameters
+    return next(name for name in ("cache", "cache_params", "past_key_values") if name in arguments)
 
 
 def described(name: str) -> str:

@@ -14,6 +14,7 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.layers import is_layer, trained_name
+from fsa2lrnn.nn.checkpoint import load
 from fsa2lrnn.nn.config import MAX_LAYERS, LRNNConfig
 from fsa2lrnn.nn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
 from fsa2lrnn.nn.layers.base import MAX_WIDTH, Hint
@@ -43,6 +44,8 @@ class Settings:
             for a user-defined one.
         options: the options of that kind; "householder" takes `factors`, the number of unit keys: DeltaNet with
             eigenvalues in (−1, 1] has 1, DeltaProduct more.
+        start: the file of a model from whose network and weights training starts, in place of a network of these sizes
+            and this layer with random weights; "" for none.
         p, normalisation, connection, layer_norm, token_shift: as in `LRNNConfig`.
         optimiser: "adam" (weight decay added to the gradient) or "adamw" (decoupled).
         learning_rate, weight_decay: the values for all parameters without a hint of their layer
@@ -74,6 +77,7 @@ class Settings:
     layers: Annotated[int, whole(1, MAX_LAYERS)] = 1
     layer: str = "block"
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    start: str = ""
     p: Annotated[float, Allowed("a number of at least 1", lambda x: x >= 1)] = 1.2
     normalisation: str = "paper"
     connection: str = "residual"
@@ -152,7 +156,20 @@ class Settings:
         return layer_named(self.layer)
 
     def network(self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]) -> LRNNConfig:
-        """Return the configuration of the network to train. Raises `UnsupportedFormat` for sizes that do not fit."""
+        """Return the configuration of the network to train.
+
+        Raises `UnsupportedFormat` for sizes that do not fit, or a model to start from that does not.
+        """
+        if self.start:
+            config = load(self.start).config
+            if (config.alphabet, config.outputs) != (alphabet, outputs):
+                raise UnsupportedFormat(
+                    f"{self.start} reads {shown(config.alphabet)} and {self.task} has the letters {shown(alphabet)}: "
+                    "start from a model of the same letters, in this order"
+                )
+            if config.reads_letters:
+                raise UnsupportedFormat(f"{self.start} is a table without weights to train: compile it with dense ones")
+            return config
         layer = self.kind.Config.of_shape(Shape(self.heads, self.block), self.options)
         return LRNNConfig(
             alphabet,

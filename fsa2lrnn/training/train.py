@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import alone
-from fsa2lrnn.nn.checkpoint import save
+from fsa2lrnn.nn.checkpoint import load, save
 from fsa2lrnn.nn.layer_checks import check_layers
 from fsa2lrnn.nn.layers.base import Hint
 from fsa2lrnn.nn.model import LRNN
@@ -162,7 +162,8 @@ def side_by_side(runs: Sequence[TrainingRun]) -> list[Diverged | None]:
 def prepare_words(settings: Settings) -> TaskWords:
     """Return the words of the settings' task and sampler. Raises `UnsupportedFormat` if only one output counts."""
     machine = settings.machine()
-    drawn = words(machine, make_sampler(settings.sampler, machine, settings.task), device=settings.device)
+    sampler = make_sampler(settings.sampler, machine, settings.task)
+    drawn = words(machine, sampler, load(settings.start).outputs if settings.start else None, settings.device)
     if len(drawn.outputs) < 2:
         raise UnsupportedFormat(
             f"{settings.task} under the sampler {settings.sampler!r} has the outputs {drawn.outputs} and no other, so "
@@ -200,6 +201,8 @@ class TrainingRun:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             model = LRNN(settings.network(self.words.alphabet, self.words.outputs))
+        if settings.start:
+            model.load_state_dict(load(settings.start).state_dict())
         self.model = model.to(settings.device, getattr(torch, settings.dtype))
         check_layers(self.model)
         self.forward = torch.compile(self.model) if settings.compile else self.model

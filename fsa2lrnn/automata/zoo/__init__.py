@@ -15,6 +15,7 @@ from fsa2lrnn.automata.zoo.paper import even_pair, mod_arith, subtraction, sum_m
 from fsa2lrnn.automata.zoo.sampling import random_dfa, random_moore
 from fsa2lrnn.automata.zoo.small_machines import (
     all_maps,
+    arbiter,
     cerny,
     count_mod,
     cycle_navigation,
@@ -51,6 +52,7 @@ __all__ = [
     "shift_register",
     "cerny",
     "all_maps",
+    "arbiter",
     "random_dfa",
     "random_moore",
     "TaskFacts",

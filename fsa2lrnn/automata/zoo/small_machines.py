@@ -8,6 +8,7 @@ ModArith; their "modular arithmetic (simple)", without brackets and with M = 5, 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import product
 
 from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
@@ -215,3 +216,32 @@ def cycle_navigation(n: int = 5) -> MooreMachine:
     within_budget(f"cycle_navigation({n})", n, 3)
     move: dict[Hashable, int] = {"0": 0, "+": 1, "-": -1}
     return explore(move, 0, lambda place, letter: (place + move[letter]) % n, lambda place: place)
+
+
+def arbiter(n: int, policy: str = "round_robin") -> MooreMachine:
+    """Return a machine that grants a resource to one of n clients at a time; requests wait until they are granted.
+
+    A letter has a bit per client, "1" for a request; the output is the number of the client that is granted, or "none".
+    "round_robin" grants the first waiting client after the one that was granted last, "priority" the one of the least
+    number. Arbiters are benchmarks of the synthesis competition SYNTCOMP. "priority" has 2ⁿ states and is aperiodic.
+
+    >>> arbiter(2).transduce(["11", "10", "00"])
+    [0, 1, 0]
+    >>> arbiter(2, policy="priority").transduce(["11", "10", "00"])
+    [0, 0, 1]
+    """
+    n = at_least(1, "arbiter", "n", n)
+    one_of(("round_robin", "priority"), "arbiter", "policy", policy)
+    within_budget(f"arbiter({n})", n * n * 2**n, 2**n)
+
+    def step(state: tuple[int, frozenset[int], Hashable], letter: Hashable) -> tuple[int, frozenset[int], Hashable]:
+        last, waiting, _ = state
+        waiting |= {client for client, bit in enumerate(str(letter)) if bit == "1"}
+        if not waiting:
+            return last, waiting, "none"
+        granted = min(waiting, key=lambda client: (client - last - 1) % n)
+        return (granted if policy == "round_robin" else n - 1), waiting - {granted}, granted
+
+    letters = ("".join(bits) for bits in product("01", repeat=n))
+    start: tuple[int, frozenset[int], Hashable] = (n - 1, frozenset(), "none")
+    return explore(letters, start, step, lambda state: state[2])

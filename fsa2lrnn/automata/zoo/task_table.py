@@ -36,6 +36,7 @@ TASKS: dict[str, Callable[..., MooreMachine]] = {
         small_machines.shift_register,
         small_machines.cerny,
         small_machines.all_maps,
+        small_machines.arbiter,
         sampling.random_dfa,
         sampling.random_moore,
     )
@@ -120,6 +121,8 @@ ZOO: dict[str, TaskFacts] = {
     "cerny(5)": TaskFacts(5, "mixed"),
     "all_maps(3)": TaskFacts(3, "mixed"),
     "all_maps(4)": TaskFacts(4, "mixed"),
+    "arbiter(2)": TaskFacts(6, "mixed"),
+    "arbiter(3, policy=priority)": TaskFacts(8, "aperiodic"),
     "random_dfa(1, 1, seed=0)": TaskFacts(1, "group"),
     "random_dfa(5, 2, seed=1, minimal=true)": TaskFacts(5, "mixed"),
     "random_dfa(12, 3, seed=2, minimal=true)": TaskFacts(12, "mixed"),

@@ -20,6 +20,7 @@ from fsa2lrnn.canary.report import CanaryReport, canary_of, check_elsewhere, che
 from fsa2lrnn.canary.write_model import plan_of, record
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.export import target
+from fsa2lrnn.export.packages import cache_name
 from fsa2lrnn.optional import is_installed
 
 needs_transformers = pytest.mark.skipif(not is_installed("transformers"), reason="transformers is not installed")
@@ -116,11 +117,11 @@ def injected(canary):
 def test_faults_injected_into_a_models_cache_are_seen_and_explained(tracking):
     canary, model = tracking
     word, other = (list(one[: N + FURTHER]) for one in words(canary, 2, 64))
-    kept = {"word": [], "other": []}
+    kept, name_of = {"word": [], "other": []}, cache_name(model)
     for name, letters in (("word", word), ("other", other)):
         cache = None
         for letter in letters[: N + 8]:
-            cache = model(input_ids=torch.tensor([[letter]]), past_key_values=cache, use_cache=True).past_key_values
+            cache = getattr(model(input_ids=torch.tensor([[letter]]), use_cache=True, **{name_of: cache}), name_of)
             linear = [layer for layer in cache.layers if hasattr(layer, "recurrent_states")]
             kept[name].append([(one.recurrent_states[0].clone(), one.conv_states[0].clone()) for one in linear])
     zero = [tuple(torch.zeros_like(part) for part in parts) for parts in kept["word"][0]]
@@ -140,14 +141,14 @@ def test_faults_injected_into_a_models_cache_are_seen_and_explained(tracking):
             else:
                 row.append((part(values, i, 0), part(windows, i, 1)))
         rows.append(row)
-    cache = model(input_ids=torch.tensor([word[:N]] * len(cases)), use_cache=True).past_key_values
+    cache = getattr(model(input_ids=torch.tensor([word[:N]] * len(cases)), use_cache=True), name_of)
     linear = [layer for layer in cache.layers if hasattr(layer, "recurrent_states")]
     for i, layer in enumerate(linear):
         layer.recurrent_states[0].copy_(torch.cat([row[i][0] for row in rows]))
         layer.conv_states[0].copy_(torch.cat([row[i][1] for row in rows]))
     outputs = [[] for _ in cases]
     for letter in word[N:]:
-        answer = model(input_ids=torch.tensor([[letter]] * len(cases)), past_key_values=cache, use_cache=True)
+        answer = model(input_ids=torch.tensor([[letter]] * len(cases)), use_cache=True, **{name_of: cache})
         for out, token in zip(outputs, answer.logits[:, -1].argmax(-1).tolist(), strict=True):
             out.append(token)
     past = {
@@ -277,7 +278,7 @@ def test_the_driver_finds_the_faults_of_a_patched_stack(tracking, monkeypatch, t
         ("whole", "prefill-then-decode", "left-padding", "beams-reordered"), ("packed-by-positions",),
     )  # fmt: skip
     assert "that of other sequence 0" in healthy.explanations["packed-by-positions"]
-    kind = type(model(input_ids=torch.tensor([[0]]), use_cache=True).past_key_values.layers[0])
+    kind = type(getattr(model(input_ids=torch.tensor([[0]]), use_cache=True), cache_name(model)).layers[0])
     monkeypatch.setattr(kind, "reorder_cache", lambda *_: None)
     broken = run("beams-reordered")
     assert broken.wrong == ("beams-reordered",)

@@ -27,6 +27,7 @@ from fsa2lrnn import MooreMachine, Proved, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
 from fsa2lrnn.export import target
 from fsa2lrnn.export.folder import load, run
+from fsa2lrnn.export.packages import cache_name
 from fsa2lrnn.export.whole_model import export, prove
 from fsa2lrnn.optional import is_installed
 from tests.fsa2lrnn.export.mutations import Mutation, mutations
@@ -83,11 +84,10 @@ def by_transformers(folder: Path, machine: MooreMachine) -> str:
     for i, row in enumerate(map(torch.tensor, ids)):
         left[i, LONGEST - len(row) :], begun[i, : len(row)] = row, row
         mask[i, LONGEST - len(row) :] = 1
-    cache_name = "cache_params" if "mamba" in model.config.model_type else "past_key_values"
-    cache, steps = None, list[torch.Tensor]()
+    name, cache, steps = cache_name(model), None, list[torch.Tensor]()
     for t in range(LONGEST):
-        answer = model(input_ids=begun[:, t : t + 1], use_cache=True, **{cache_name: cache})
-        cache = getattr(answer, cache_name)
+        answer = model(input_ids=begun[:, t : t + 1], use_cache=True, **{name: cache})
+        cache = getattr(answer, name)
         steps.append(answer.logits[:, -1])
     put_out = {
         "with cache": torch.stack(steps, dim=1),

@@ -7,12 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, classify, represent, zoo
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.export import in_use
+from fsa2lrnn.export.configuration import answer, of_config
 from fsa2lrnn.export.in_use import (
     IN_USE,
     NO,
@@ -167,9 +169,9 @@ def test_stacks_of_diagonal_layers_have_2_groups_or_solvable_groups():
         "Z2xZ2": ("yes/yes", "yes/yes"), "D4": ("no/yes", "no/yes"), "Z3": ("no/no", "yes/yes"),
         "S4": ("no/no", "no/yes"), "A5": ("no/no", "no/no"),
     }  # fmt: skip
-    for spec, answer in expected.items():
+    for spec, both in expected.items():
         found = answers(zoo.group(spec))
-        assert tuple("/".join(found[name]) for name in ("mamba-negative", "complex-diagonal")) == answer
+        assert tuple("/".join(found[name]) for name in ("mamba-negative", "complex-diagonal")) == both
         assert found["slice-diagonal"] == found["mamba-negative"]  # letters permute: there is nothing to add
     found = answers(zoo.from_task("mod_arith(4, completion=register)"))
     assert (found["mamba-negative"][1], found["complex-diagonal"][1]) == ("yes", "yes")
@@ -210,6 +212,9 @@ def test_a_letter_of_gdn_2_acts_as_an_orthogonal_projection_and_a_word_may_have_
         assert np.allclose(values.imag, 0, atol=1e-5)
         assert ((values.real > -1e-6) & (values.real < 1 + 1e-6)).all()
         assert np.linalg.matrix_rank(matrix, tol=1e-9) == np.linalg.matrix_rank(matrix @ matrix, tol=1e-9)
+        doubled = np.linalg.eigvals((np.eye(n) - np.outer(key, 2 * b * key)) @ np.diag(alpha))  # T57 (d)
+        assert np.allclose(doubled.imag, 0, atol=1e-5)
+        assert abs(doubled.real).max() < 1 + 1e-6
         fixed, killed = (null_space(matrix - x * np.eye(n)) for x in (1, 0))
         assert np.allclose(fixed.T @ killed, 0, atol=1e-6)
     # (r 0; −√(r − r²) 1) has b = (1, 0); a power of it, and one of the transposed with the other sign.
@@ -256,3 +261,85 @@ def test_what_is_not_decided_in_time_is_unknown_for_that_reason():
     assert "time limit" in row.why
     unhurried = decide(zoo.parity(), classify(zoo.parity()), decide_stack)
     assert not any(row.is_out_of_time for row in unhurried.values())
+
+
+def same_function(machine, random):
+    """Machines that compute the same function as a machine, but for names: each is decided as it is."""
+    n, k = machine.n_states, len(machine.alphabet)
+    order = random.sample(range(k), k)
+    yield MooreMachine(machine.delta[order], [f"out {y}" for y in machine.outputs], machine.start, range(k))
+    copies = np.array([[random.randrange(2) for _ in range(2 * n)] for _ in range(k)])  # two of each state
+    yield MooreMachine(np.tile(machine.delta, 2) + n * copies, machine.outputs * 2, machine.start, machine.alphabet)
+    others = [[random.randrange(n + 2) for _ in range(2)] for _ in range(k)]  # two states that are not reachable
+    outputs = (*machine.outputs, machine.outputs[0], "new")
+    yield MooreMachine(np.hstack([machine.delta, others]), outputs, machine.start, machine.alphabet)
+    constant = [[random.randrange(2) for _ in range(2)] for _ in range(k)]  # a machine of two states and one output
+    product = [[2 * row[q] + own[r] for q in range(n) for r in (0, 1)]
+               for row, own in zip(machine.delta.tolist(), constant, strict=True)]  # fmt: skip
+    yield MooreMachine(product, [(y, "c") for y in machine.outputs for _ in (0, 1)], 2 * machine.start, range(k))
+
+
+CARDS = [of_config({"model_type": name}) for name in ("olmo_hybrid", "bailing_hybrid", "zamba2", "rwkv", "minimax")]
+
+
+def every_answer(machine):
+    return [*answers(machine).values(), *(answer(machine, card).kind for card in CARDS)]
+
+
+@pytest.mark.long
+@settings(max_examples=60, deadline=None)
+@given(machines(max_states=4), st.randoms(use_true_random=False))
+def test_answers_depend_on_the_function_alone(machine, random):
+    expected = every_answer(machine)
+    for other in same_function(machine, random):
+        assert every_answer(other) == expected
+
+
+@pytest.mark.long
+@settings(max_examples=60, deadline=None)
+@given(machines(max_states=5))
+def test_a_part_of_a_function_is_not_harder(machine):
+    """Fewer letters, and outputs that are not told apart: no "yes" becomes a "no"."""
+    whole = every_answer(machine)
+    parts = [MooreMachine(machine.delta[:1], machine.outputs, machine.start, machine.alphabet[:1])]
+    parts += [MooreMachine(machine.delta, [y == z for y in machine.outputs], machine.start, machine.alphabet)
+              for z in machine.outputs[:1]]  # fmt: skip
+    for before, after in zip(whole * 2, [x for part in parts for x in every_answer(part)], strict=True):
+        pairs = [(before, after)] if isinstance(before, str) else zip(before, after, strict=True)
+        assert ("yes", "no") not in pairs
+
+
+def test_a_time_limit_gives_unknown_and_no_other_answer():
+    for source in ("mod_arith(3)", "group(S3)", "dyck(1, 3)", "arbiter(2)"):
+        machine = zoo.from_task(source)
+        late, whole = (decide(machine, classify(machine), max_seconds=x) for x in (0.02, None))
+        for name, row in late.items():
+            assert {row.one, whole[name].one} != {"yes", "no"} != {row.stack, whole[name].stack}
+
+
+def test_transitions_of_preconditioned_delta_rules_are_above_minus_1():
+    """T63: random transitions, and the naive recurrence on one letter, whose states become constant."""
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 5, 8) * 20:
+        key, m = rng.normal(size=n) * (rng.random(n) < 0.8), 1.5 ** rng.uniform(-1, 1, size=n)
+        key = key / (np.linalg.norm(key) or 1)
+        alpha = rng.choice([0, 0.5, 1, rng.random()], size=n)
+        values = np.linalg.eigvals((np.eye(n) - np.outer(m * key, key)) @ np.diag(alpha))
+        assert np.allclose(values.imag, 0, atol=1e-6)
+        assert values.real.min() > 1 - 1.5 - 1e-9
+        assert values.real.max() < 1 + 1e-9
+
+
+def test_log_linear_attention_knows_the_position():
+    """T63: letter t reads letter s at the level that the masks of `fla.ops.log_linear_attn.naive` give the pair."""
+
+    def levels(t, s):
+        for level in range(1, 8):
+            size = 1 << (level - 1)
+            if t % (2 * size) >= size and s + size >= t - t % size > s:
+                yield level
+
+    for t in range(64):
+        (*read,) = (level for s in range(t) for level in levels(t, s))
+        assert len(read) == t  # each earlier letter once
+        assert [sum(level <= j for level in read) for j in range(1, 7)] == [t % 2**j for j in range(1, 7)]

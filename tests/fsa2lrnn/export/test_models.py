@@ -11,7 +11,7 @@ from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.export import mamba_models, target
 from fsa2lrnn.export.constructions import construct
 from fsa2lrnn.export.folder import ExportedModel, load, run
-from fsa2lrnn.export.packages import modeling, transformers
+from fsa2lrnn.export.packages import cache_name, modeling, transformers
 from fsa2lrnn.export.plan import Shape, orbit
 from fsa2lrnn.export.refuse import refuse
 from fsa2lrnn.export.whole_model import prove
@@ -99,7 +99,8 @@ def test_mamba_forgets_between_calls_and_channels_that_keep_all_are_noticed(expo
     wanted, _ = model.code.read(model.model, tokens, None)
     _, cache = model.code.read(model.model, tokens[:4], None)
     with transformers(), torch.no_grad():
-        anew = model.model(input_ids=tokens[None, 4:], use_cache=True, cache_params=cache).logits[0].argmax(dim=1)
+        more = {"use_cache": True, cache_name(model.model): cache}
+        anew = model.model(input_ids=tokens[None, 4:], **more).logits[0].argmax(dim=1)
     assert wanted[-1] != anew[-1]
     _, cache = model.code.read(model.model, tokens[:4], None)
     assert model.code.read(model.model, tokens[4:], cache)[0].tolist() == wanted[4:].tolist()

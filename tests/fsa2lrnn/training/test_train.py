@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from fsa2lrnn import compile_machine, load, save, zoo
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.training import train as training
 from fsa2lrnn.training.run_folder import CHECKPOINT
@@ -220,3 +221,24 @@ def test_a_run_with_groups_goes_on_where_it_was_cut_short(tmp_path):
     resumed = train(settings, tmp_path / "cut")
     assert resumed.step == whole.step == 6
     assert equal(resumed.model.state_dict(), whole.model.state_dict())
+
+
+def test_a_run_starts_from_the_weights_of_a_model(tmp_path):
+    machine, path = zoo.arbiter(2), tmp_path / "m.safetensors"
+    save(compile_machine(machine, layout="dense"), path)
+    settings = Settings("task:arbiter(2)", start=str(path), steps=1, test_length=20, batch=2, length=5)
+    run = training.TrainingRun(settings, tmp_path / "run", resume=False)
+    assert equal(run.model.state_dict(), load(path).state_dict())
+    assert run.words.outputs == run.model.outputs
+    assert Settings.from_json(settings.to_json()) == settings
+    run.update()
+    assert not equal(run.model.state_dict(), load(path).state_dict())
+    resumed = train(replace(settings, steps=2), tmp_path / "run")
+    assert resumed.step == 2
+    training.TrainingRun(replace(settings, task="task:arbiter(2, policy=priority)"), tmp_path / "other", resume=False)
+    for task, message in (("arbiter(3)", "output 2 of the machine is none of"), ("flip_flop", "start from a model of")):
+        with pytest.raises(UnsupportedFormat, match=message):
+            training.TrainingRun(replace(settings, task=f"task:{task}"), tmp_path / "other", resume=False)
+    save(compile_machine(machine, layout="index"), path)
+    with pytest.raises(UnsupportedFormat, match="a table without weights to train: compile it with dense ones"):
+        training.TrainingRun(settings, tmp_path / "index", resume=False)
