@@ -64,8 +64,7 @@ def test_every_family_has_a_bound(family, source):
 
 
 def test_a_read_out_can_be_what_is_missing():
-    """The letters of three bits commute, so that diagonal layers have a vector for each state; but not by one of two
-    residues of a counter can a line of the other be read."""
+    """Two dimensions give each residue a vector of its own, but a linear read-out needs four."""
     machine = zoo.sum_mod(5)
     assert represent(machine, "diagonal-complex").dimension == 2
     found = represent(machine, "diagonal-complex", readout="linear")
@@ -76,7 +75,13 @@ def test_a_read_out_can_be_what_is_missing():
 
 
 @pytest.mark.parametrize(
-    "family", [Family("any", "[-1,1]"), HouseholderProducts(beta=(0, 1)), HouseholderProducts(factors=2)]
+    "family",
+    [
+        Family("any", "[-1,1]"),
+        HouseholderProducts(beta=(0, 1)),
+        HouseholderProducts(factors=1),
+        HouseholderProducts(factors=2),
+    ],
 )
 def test_families_of_your_own(family):
     found = represent(zoo.subtraction(3), family, readout="linear")
