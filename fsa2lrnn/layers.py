@@ -153,10 +153,10 @@ _ROWS = (
     ),
     LayerRow(
         "gated-deltanet", "Gated DeltaNet, β ≤ 1", "S' = a S (I − β k kᵀ) + β v kᵀ, a and β in [0, 1]",
-        "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net", "qwen4-exp", "lara-mini"),
+        "Yang et al. 2025, 2412.06464", spellings=("gdn", "gated-delta-net", "qwen4-exp"),
         family="diagonal[0,1]", is_family=True,
         within=("mamba", "gated-deltanet-negative", "precond-kda"), theorem="T54", decided_as="gated-deltanet",
-        trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5", "qwen3.5-moe"),
+        trained_by="gated_deltanet", exported_to=("qwen3-next", "qwen3.5", "qwen3.5-moe", "lara-mini"),
     ),
     LayerRow(
         "gated-deltanet-negative", "Gated DeltaNet, β ≤ 2", "S' = a S (I − β k kᵀ) + β v kᵀ, a in [0, 1], β in [0, 2]",
@@ -177,8 +177,8 @@ _ROWS = (
     ),
     LayerRow(
         "kda-bounded", "bounded KDA", "as KDA, log α = −5σ(·), so that α ≥ e⁻⁵ and only β = 1 erases",
-        spellings=("glm5-next", "bailing-hybrid"), family="diagonal[0,1]", is_family=True, within=("kda",),
-        decided_as="kda",
+        spellings=("glm5-next",), family="diagonal[0,1]", is_family=True, within=("kda",), decided_as="kda",
+        exported_to=("bailing-hybrid",),
     ),
     LayerRow(
         "rg-lru", "RG-LRU", "x' = a x + √(1 − a²) u, a = exp(−8 r softplus(λ)) in [0, 1]", "De et al. 2024, 2402.19427",
@@ -316,7 +316,8 @@ def of_name(name: str) -> LayerRow:
 
     >>> of_name("qwen3-next").abilities
     'gated-deltanet trains (`train --layer gated_deltanet`), is decided (`explain --layer`), is a special case of the \
-family diagonal[0,1] (`explain --family`) and is exported to qwen3-next, qwen3.5, qwen3.5-moe'
+family diagonal[0,1] (`explain --family`) and is exported to qwen3-next, qwen3.5, qwen3.5-moe, \
+lara-mini'
     """
     row = _NAMES.get(_key(name)) if isinstance(name, str) else None
     if row is None:

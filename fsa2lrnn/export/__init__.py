@@ -25,9 +25,5 @@ def target(name: str) -> Target:
         raise UnsupportedFormat(f"model {name!r} is not known: choose one of {', '.join(EXPORTED)}")
     from fsa2lrnn.export import gated_delta, hybrid_models, mamba_models, rwkv7
 
-    targets = (
-        gated_delta.OLMO_HYBRID, gated_delta.QWEN3_NEXT, gated_delta.QWEN3_5, gated_delta.QWEN3_5_MOE,
-        gated_delta.KIMI_LINEAR, mamba_models.MAMBA, mamba_models.FALCON_MAMBA, mamba_models.MAMBA_2,
-        *hybrid_models.HYBRIDS, rwkv7.RWKV_7,
-    )  # fmt: skip
+    targets = *gated_delta.TARGETS, *mamba_models.TARGETS, *hybrid_models.TARGETS, rwkv7.RWKV_7
     return {one.name: one for one in targets}[name]

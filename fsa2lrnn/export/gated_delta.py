@@ -32,7 +32,7 @@ from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.export.constructions import construct
 from fsa2lrnn.export.huggingface import HuggingFace
 from fsa2lrnn.export.packages import Target
-from fsa2lrnn.export.plan import StageHead, StagePlan
+from fsa2lrnn.export.plan import Orbit, StageHead, StagePlan
 from fsa2lrnn.export.stream import (
     FIRES,
     KEY,
@@ -131,20 +131,11 @@ def build_layers(
         mixer_name: the attribute of a layer that is its mixer.
     """
     types = layer_types(plan)
-    model = blank_model(
-        kind,
-        prefix,
-        plan,
-        dtype,
-        SHOWN,
-        intermediate_size=max(len(stage.units) for stage in plan.stages),
-        num_hidden_layers=len(types),
-        layer_types=types,
-        num_attention_heads=1,
-        num_key_value_heads=1,
-        max_position_embeddings=2**20,
-        **settings,
-    )
+    sizes_of_all = {
+        "intermediate_size": max(len(stage.units) for stage in plan.stages), "num_hidden_layers": len(types),
+        "layer_types": types, "num_attention_heads": 1, "num_key_value_heads": 1, "max_position_embeddings": 2**20,
+    }  # fmt: skip
+    model = blank_model(kind, prefix, plan, dtype, SHOWN, **{**sizes_of_all, **settings})
     # Each stage is one layer: heads in its mixer, units in its MLP. All other weights stay 0.
     model.model.norm.weight.data.fill_(norm)
     linear = (block for block, kind in zip(model.model.layers, types, strict=True) if kind == "linear_attention")
@@ -157,7 +148,8 @@ def build_layers(
             # Half of a symbol comes from the experts, and half from the shared one.
             gate, up, down = units(plan, number)
             write_mlp(block.mlp.shared_expert, gate, up, down / 2)
-            write(block.mlp.shared_expert_gate.weight, SATURATED * up[:1])
+            if hasattr(block.mlp, "shared_expert_gate"):
+                write(block.mlp.shared_expert_gate.weight, SATURATED * up[:1])
             write_experts(block.mlp.gate.weight, block.mlp.experts, gate, up, down / 2)
         else:
             write_mlp(block.mlp, *units(plan, number))
@@ -330,9 +322,24 @@ def _qwen3_5_moe(plan: StagePlan, dtype: torch.dtype) -> Any:
     """Return `Qwen3_5MoeForCausalLM` with the plan in its first layers."""
     return build_layers(
         "qwen3_5_moe", "Qwen3_5Moe", plan, dtype, 1, _write_qwen3_5, norm=0.0, config="TextConfig",
-        **head_settings(plan), num_experts=plan.shape.experts or 4, num_experts_per_tok=2,
-        moe_intermediate_size=n_units(plan), shared_expert_intermediate_size=n_units(plan),
+        **head_settings(plan), **_experts(plan),
     )  # fmt: skip
+
+
+def _lara_mini(plan: StagePlan, dtype: torch.dtype) -> Any:
+    """Return `LaraMiniForCausalLM` with the plan in its first layers; its shared expert has no gate."""
+    return build_layers(
+        "lara_mini", "LaraMini", plan, dtype, 1, _write_qwen3_5, **head_settings(plan), head_dim=8, eos_token_id=None,
+        **_experts(plan),
+    )  # fmt: skip
+
+
+def _experts(plan: StagePlan) -> dict[str, int]:
+    size = n_units(plan)
+    return {
+        "num_experts": plan.shape.experts or 4, "num_experts_per_tok": 2,
+        "moe_intermediate_size": size, "shared_expert_intermediate_size": size,
+    }  # fmt: skip
 
 
 def _write_qwen3_5(layer: Any, weights: Mixer) -> None:
@@ -356,6 +363,39 @@ def _kimi_linear(plan: StagePlan, dtype: torch.dtype) -> Any:
     )  # fmt: skip
 
 
+def _bailing_hybrid(plan: StagePlan, dtype: torch.dtype) -> Any:
+    """Return `BailingHybridForCausalLM` with the plan in its first layers, whose heads forget by β = 1.
+
+    Its α is at least e⁻⁵. Raises `NotExpressible` for a head that forgets several keys at once.
+    """
+    stages = [replace(stage, orbits=tuple(map(_without_decay, stage.orbits))) for stage in plan.stages]
+    plan = replace(plan, stages=tuple(stages), shape=replace(plan.shape, group=1))
+    d = max(*sizes(plan), 2)
+    names = ("kv_lora_rank", "qk_nope_head_dim", "v_head_dim", "moe_intermediate_size")
+    return build_layers(
+        "bailing_hybrid", "BailingHybrid", plan, dtype, 1, _write_kimi_linear, mixer_name="self_attn",
+        num_attention_heads=plan.n_heads, num_key_value_heads=plan.n_heads,
+        mlp_layer_types=["dense"] * len(layer_types(plan)), head_dim=d, qk_rope_head_dim=d, **dict.fromkeys(names, 8),
+        **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id")),
+    )  # fmt: skip
+
+
+def _without_decay(orbit: Orbit) -> Orbit:
+    """Return a head that writes 0 where the given one forgets, which is the same for states with one key."""
+    head = orbit.head
+    forgets = head.alphas == 0
+    if forgets.any() and head.keys.shape[1] > 1:
+        raise NotExpressible("a head forgets several keys at once, and no decay of this layer is 0")
+    empties = (forgets & (head.betas == 0))[:, None]
+    return replace(
+        orbit,
+        head=replace(
+            head, alphas=np.ones_like(head.alphas), betas=np.where(forgets, 1.0, head.betas),
+            keys=np.where(empties, 1.0, head.keys), values=np.where(empties, 0.0, head.values),
+        ),
+    )  # fmt: skip
+
+
 def _write_kimi_linear(layer: Any, weights: Mixer) -> None:
     """Write the weights of heads into a layer, with keys and values padded by zeros to one width."""
     n, d = len(weights.q), layer.o_proj.weight.shape[1] // len(weights.q)
@@ -370,18 +410,30 @@ def _write_kimi_linear(layer: Any, weights: Mixer) -> None:
     q, k, v, gate = (filled(part, 1) for part in (weights.q, weights.k, weights.v, weights.gate))
     wide, forget = Mixer(q, k, v, gate, weights.alpha, weights.beta, out, taps), layer.forget_gate
     wide.write({"q": layer.q_proj.weight, "k": layer.k_proj.weight, "v": layer.v_proj.weight})
-    wide.write({"alpha": forget.f_a_proj.weight, "beta": layer.b_proj.weight, "out": layer.o_proj.weight})
-    write(forget.f_b_proj.weight, np.repeat(np.eye(n), d, axis=0))
+    wide.write({"beta": layer.b_proj.weight, "out": layer.o_proj.weight})
+    if hasattr(forget, "f_proj"):
+        write(forget.f_proj.weight, np.repeat(weights.alpha, d, axis=0))
+    else:
+        write(forget.f_a_proj.weight, weights.alpha)
+        write(forget.f_b_proj.weight, np.repeat(np.eye(n), d, axis=0))
     write(layer.conv1d.weight.data[:, 0], wide.convolution)
     layer.o_norm.weight.data.fill_(1)
 
 
 _TRIED = "transformers 5.24.0"
-_without_reflections = partial(construct, has_reflections=False)
-OLMO_HYBRID = Target(
-    "olmo-hybrid", _TRIED, HuggingFace("OlmoHybridForCausalLM"), partial(construct, has_reflections=True), _olmo_hybrid
+_PLANS = {reflects: partial(construct, has_reflections=reflects) for reflects in (False, True)}
+
+
+def _target(name: str, kind: str, build: Callable[[StagePlan, torch.dtype], Any], reflects: bool = False) -> Target:
+    return Target(name, _TRIED, HuggingFace(f"{kind}ForCausalLM"), _PLANS[reflects], build)
+
+
+TARGETS = (
+    _target("olmo-hybrid", "OlmoHybrid", _olmo_hybrid, reflects=True),
+    _target("qwen3-next", "Qwen3Next", _qwen3_next),
+    _target("qwen3.5", "Qwen3_5", _qwen3_5),
+    _target("qwen3.5-moe", "Qwen3_5Moe", _qwen3_5_moe),
+    _target("lara-mini", "LaraMini", _lara_mini),
+    _target("kimi-linear", "KimiLinear", _kimi_linear),
+    _target("bailing-hybrid", "BailingHybrid", _bailing_hybrid),
 )
-QWEN3_NEXT = Target("qwen3-next", _TRIED, HuggingFace("Qwen3NextForCausalLM"), _without_reflections, _qwen3_next)
-QWEN3_5 = Target("qwen3.5", _TRIED, HuggingFace("Qwen3_5ForCausalLM"), _without_reflections, _qwen3_5)
-QWEN3_5_MOE = Target("qwen3.5-moe", _TRIED, HuggingFace("Qwen3_5MoeForCausalLM"), _without_reflections, _qwen3_5_moe)
-KIMI_LINEAR = Target("kimi-linear", _TRIED, HuggingFace("KimiLinearForCausalLM"), _without_reflections, _kimi_linear)

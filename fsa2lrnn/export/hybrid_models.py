@@ -158,7 +158,7 @@ def _target(name: str, kind: str, build: Callable[[StagePlan, torch.dtype], Any]
     return Target(name, TRIED, code, plan_without_reflections, build, layers_a_stage)
 
 
-HYBRIDS = (
+TARGETS = (
     _target("bamba", "Bamba", _bamba),
     _target("falcon-h1", "FalconH1", _falcon_h1),
     _target("granite-moe-hybrid", "GraniteMoeHybrid", _granite),

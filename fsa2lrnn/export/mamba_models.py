@@ -236,18 +236,13 @@ def _mamba2(plan: StagePlan, dtype: torch.dtype) -> Any:
     )  # fmt: skip
 
 
-MAMBA = Target(
-    "mamba",
-    TRIED,
-    HuggingFace("MambaForCausalLM", continues_by_pieces=False),
-    plan_without_reflections,
-    build_mamba,
-    layers_a_stage=2,
-)
-FALCON_MAMBA = Target(
-    "falcon-mamba", TRIED, HuggingFace("FalconMambaForCausalLM", continues_by_pieces=False), plan_without_reflections,
-    partial(build_mamba, kind="falcon_mamba", prefix="FalconMamba"), layers_a_stage=2,
-)  # fmt: skip
-MAMBA_2 = Target(
-    "mamba-2", TRIED, HuggingFace("Mamba2ForCausalLM"), plan_without_reflections, _mamba2, layers_a_stage=2
+def _target(name: str, kind: str, build: Callable[[StagePlan, torch.dtype], Any], by_pieces: bool = False) -> Target:
+    code = HuggingFace(f"{kind}ForCausalLM", continues_by_pieces=by_pieces)
+    return Target(name, TRIED, code, plan_without_reflections, build, layers_a_stage=2)
+
+
+TARGETS = (
+    _target("mamba", "Mamba", build_mamba),
+    _target("falcon-mamba", "FalconMamba", partial(build_mamba, kind="falcon_mamba", prefix="FalconMamba")),
+    _target("mamba-2", "Mamba2", _mamba2, by_pieces=True),
 )

@@ -40,7 +40,7 @@ ARGUMENTS = {
 }
 LAYERS = {
     "olmo-hybrid": "symmetric",
-    **dict.fromkeys(("qwen3-next", "kimi-linear", "mamba", "mamba-2"), "positive"),
+    **dict.fromkeys(("qwen3-next", "kimi-linear", "bailing-hybrid", "mamba", "mamba-2"), "positive"),
     "rwkv-7": "spectrum",
 }
 MOST_READ = 1 << 24

@@ -123,7 +123,8 @@ def _with_values_of_32():
 pytest.importorskip("transformers")
 NEEDS = {"rwkv-7": ["rwkv"]}
 SIBLINGS = (
-    "qwen3.5-moe", "bamba", "falcon-h1", "granite-moe-hybrid", "nemotron-h", "zamba2", "falcon-mamba", "jamba",
+    "qwen3.5-moe", "lara-mini", "bailing-hybrid", "bamba", "falcon-h1", "granite-moe-hybrid", "nemotron-h", "zamba2",
+    "falcon-mamba", "jamba",
 )  # fmt: skip
 CLASSES = {
     "kimi-linear": "KimiLinearForCausalLM", "mamba": "MambaForCausalLM", "mamba-2": "Mamba2ForCausalLM",
@@ -184,7 +185,7 @@ def test_siblings_with_experts_and_attention_between_layers(agrees, layer, dtype
     plan = construct(MACHINES["cascade"], has_reflections=False)
     model = target(layer).build(replace(plan, shape=Shape(16, 1, 2, 4)), getattr(torch, dtype))
     has_experts = any("experts" in name for name, _ in model.named_parameters())
-    assert has_experts == (layer in ("qwen3.5-moe", "granite-moe-hybrid", "nemotron-h", "jamba"))
+    assert has_experts == (layer in ("qwen3.5-moe", "lara-mini", "granite-moe-hybrid", "nemotron-h", "jamba"))
     exported = ExportedModel(model, layer, plan.machine, plan.outputs, target(layer).code, "")
     assert isinstance(prove(exported), Proved)
     word = np.random.default_rng(4).integers(len(plan.machine.alphabet), size=300).tolist()
