@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fsa2lrnn import symbols
 from fsa2lrnn.cli import console
 from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import BudgetExceeded, counted
@@ -32,6 +31,7 @@ def read_weighted(source: str) -> WeightedAutomaton | None:
 
 def explain_weighted(w: WeightedAutomaton, folder: Path | None, as_json: bool, max_seconds: float) -> None:
     """Print the size and the minimal dimension of a weighted automaton, and write its certificate into a folder."""
+    from fsa2lrnn import symbols
     from fsa2lrnn.families.recheck import RejectedCertificate
     from fsa2lrnn.weighted.spaces import minimal
 
