@@ -254,9 +254,8 @@ class WeightedAutomaton:
         return cls(letters, initial, transitions, final, None if value["outputs"] is None else outputs)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, WeightedAutomaton) and all(
-            getattr(self, x) == getattr(other, x) for x in self.__slots__
-        )
+        is_same = (getattr(self, name) == getattr(other, name, None) for name in self.__slots__)
+        return isinstance(other, WeightedAutomaton) and all(is_same)
 
     def __hash__(self) -> int:
         return hash((self.alphabet, self.outputs, self.initial))
@@ -267,10 +266,9 @@ class WeightedAutomaton:
 
     def __str__(self) -> str:
         lines = [repr(self), f"initial  {symbols.listed(self.initial, _SHOWN)}"]
-        for name, row in zip(self.outputs or ("",), _rows(self._final), strict=True):
-            lines.append(
-                f"final    {symbols.listed(row, _SHOWN)}{f'  of {symbols.show(name)}' if self.outputs else ''}"
-            )
+        names = [f"  of {symbols.show(name)}" for name in self.outputs] if self.outputs is not None else [""]
+        rows = zip(_rows(self._final), names, strict=True)
+        lines += [f"final    {symbols.listed(row, _SHOWN)}{name}" for row, name in rows]
         n = range(self.n_states)
         for letter, A in zip(self.alphabet, self._transitions, strict=True):
             lines += [f"{p} → {q}  {symbols.show(letter)}: {A[q, p]}" for p in n for q in n if A[q, p]]
@@ -330,12 +328,8 @@ def _read_parts(
         names = tuple(range(len(final)))
     alpha = _read([[x] for x in initial], (n, 1), "initial")
     maps = tuple(_read(A, (n, n), f"transitions[{a}]") for a, A in enumerate(transitions))
-    return (
-        alpha,
-        maps,
-        _read([final] if names is None else final, (1 if names is None else len(names), n), "final"),
-        names,
-    )
+    beta = [final] if names is None else final
+    return alpha, maps, _read(beta, (1 if names is None else len(names), n), "final"), names
 
 
 def _read(rows: Any, shape: tuple[int, int], name: str) -> fmpq_mat:

@@ -170,7 +170,7 @@ def rounding_bound(
         w, dtype = from_model(w), w.dtype
     exact = _affine(w)
     rounded = [_rounded(part, dtype).double().numpy() for part in exact]
-    errors = [_SLACK * np.abs(part - y).astype(float) for part, y in zip(exact, map(_exactly, rounded), strict=True)]
+    errors = [_distance(part, y) for part, y in zip(exact, rounded, strict=True)]
     sizes, n = [np.abs(y) for y in rounded], rounded[0].shape[-1]
     found = list[RoundingBound]()
     for kind in (1, np.inf):
@@ -265,5 +265,9 @@ def _rounded(numbers: np.ndarray, dtype: torch.dtype) -> Tensor:
     return rounded.reshape(numbers.shape)
 
 
-def _exactly(numbers: np.ndarray) -> np.ndarray:
-    return np.array([fmpq(*x.as_integer_ratio()) for x in numbers.flat], object).reshape(numbers.shape)
+def _distance(numbers: np.ndarray, rounded: np.ndarray) -> np.ndarray:
+    """Return upper bounds on the distances of floats from fractions."""
+    pairs = zip(numbers.flat, rounded.flatten().tolist(), strict=True)
+    found = [abs(x - fmpq(*y.as_integer_ratio())) for x, y in pairs]
+    above = [math.nextafter(int(d.p) / int(d.q), math.inf) if d else 0.0 for d in found]
+    return np.array(above).reshape(numbers.shape)

@@ -117,6 +117,8 @@ def test_weights_that_are_rounded_count():
     assert re.fullmatch(
         r"within .* every word of every length .*float64.* at most 0.3333 times\)", str(rounding_bound(thirds))
     )
+    long = WeightedAutomaton("a", [Fraction(3**900, 5**400)], [[[Fraction(7**500, 11**500)]]], [Fraction(1, 3**900)])
+    assert abs(Fraction(logits(compile_machine(long), [0] * 3)[0]) - long("aaa")) <= rounding_bound(long).bound < 1e-150
     growing = WeightedAutomaton("a", [1], [[[2]]], [1])
     with pytest.raises(NotExact, match="a letter changes differences up to 2 times: give a length"):
         rounding_bound(growing)
