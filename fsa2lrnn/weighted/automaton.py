@@ -197,8 +197,9 @@ class WeightedAutomaton:
         """
         w = cls(alphabet, initial, [[*zip(*rows, strict=False)] for rows in transitions], final)
         _check_sum("the initial probabilities", w.initial)
+        moves = w.transitions
         for q, stop in enumerate(w.final):
-            _check_sum(f"the probabilities of state {q}", [stop, *(row[q] for A in w.transitions for row in A)])
+            _check_sum(f"the probabilities of state {q}", [stop, *(row[q] for A in moves for row in A)])
         return w
 
     @classmethod
