@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
+
+from experiments import results_io
+from fsa2lrnn.cli import console
 
 ROOT = Path(__file__).parent.parent
 # Pages that stand elsewhere in the repository, and what their links to files outside the site become.
@@ -23,6 +24,19 @@ OPTION = re.compile(r"<code>(?=--?\w[^<\n]{0,27}</code>)")
 # A word of up to 30 characters outside tags, code included.
 HYPHENATED = re.compile(r"(?<![^\s>(])\(?(?=[^\s<>]{3,30}(?:[\s<]))[^\s<>&]*(?:\w[-–]|--)[\w.]+[^\s<>&]*(?![^<>]*>)")
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\w$])", re.DOTALL)
+
+
+_progress = ExitStack()  # lines that say which page is made, while the site is built
+
+
+def on_pre_build(**_: Any) -> None:
+    """Show the progress of the build."""
+    _progress.enter_context(console.displayed("docs", quiet=False, progress=False))
+
+
+def on_post_build(**_: Any) -> None:
+    """End the display of the progress."""
+    _progress.close()
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -42,6 +56,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Convert formulas to MathML, and add the commands to the page on the command line."""
+    console.note(page.file.src_uri)
     if page.file.src_uri == "reference/cli.md":
         markdown = f"{markdown}\n{verbs()}"
     return formulas(at_home(markdown, "../" * page.file.src_uri.count("/")))
@@ -54,13 +69,24 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def explorer() -> str:
-    """Return the page that `fsa2lrnn draw` makes of a learned and the constructed model of Sum(5)."""
-    model = ROOT / "experiments" / "models" / "sum5" / "seed-0.safetensors"
-    with TemporaryDirectory() as folder:
-        page = Path(folder) / "page.html"
-        command = ["draw", "task:sum_mod(5)", str(model), "-o", str(page), "--max-seconds", "120"]
-        subprocess.run([sys.executable, "-m", "fsa2lrnn", *command], cwd=ROOT, check=True, capture_output=True)
-        return page.read_text(encoding="utf-8")
+    """Return the page of a learned and the compiled model of Sum(5), with the counterexample in the results."""
+    from fsa2lrnn import MooreMachine, compile_machine, load, symbols
+    from fsa2lrnn.draw.explorer import SceneModel, build, compiled
+
+    name = "sum5/seed-0"
+    row = results_io.read("learned")["results"]["models"][name]
+    word = [symbols.from_json(letter) for letter in row["failure"]["word"]]
+    least = "the shortest" if row["is_shortest"] else "the shortest found"
+    said = f"Fails on a word of {len(word)} letters, {least}."
+    learned, machine = (
+        load(ROOT / "experiments" / "models" / f"{name}.safetensors"),
+        MooreMachine.from_source(row["task"]),
+    )
+    models = {
+        name: SceneModel(learned, "learned", said, (word,)),
+        "compiled": compiled(compile_machine(machine), machine),
+    }
+    return build(row["task"], machine, models)
 
 
 def at_home(text: str, up: str = "") -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.monoid import classify
     from fsa2lrnn.cascade.cascade import Cascade
     from fsa2lrnn.cascade.decomposition import decompose
+    from fsa2lrnn.cli.explanation import explain
     from fsa2lrnn.compile.choice import choose
     from fsa2lrnn.compile.lower import compile_machine
     from fsa2lrnn.compile.recurrence import Recurrence, compile_recurrence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.nn.affine import Readout
     from fsa2lrnn.nn.checkpoint import load, save
     from fsa2lrnn.nn.model import LRNN
+    from fsa2lrnn.nn.streams import Stream
     from fsa2lrnn.nn.wrapped import wrap, wrap_fla
     from fsa2lrnn.repairing.least_change import repair
     from fsa2lrnn.training.train import train
@@ -54,6 +56,7 @@ _HOME = {
     "Readout": "fsa2lrnn.nn.affine",
     "Recurrence": "fsa2lrnn.compile.recurrence",
     "Refuted": "fsa2lrnn.verdicts",
+    "Stream": "fsa2lrnn.nn.streams",
     "Undecided": "fsa2lrnn.verdicts",
     "WeightedAutomaton": "fsa2lrnn.weighted",
     "certify": "fsa2lrnn.verification.certify",
@@ -64,6 +67,7 @@ _HOME = {
     "compile_recurrence": "fsa2lrnn.compile",
     "decompose": "fsa2lrnn.cascade.decomposition",
     "equivalent": "fsa2lrnn.automata.language",
+    "explain": "fsa2lrnn.cli.explanation",
     "extract": "fsa2lrnn.verification.extraction",
     "extract_learned": "fsa2lrnn.verification.extraction",
     "falsify": "fsa2lrnn.verification.falsify",
@@ -88,6 +92,7 @@ __all__ = [
     "Readout",
     "Recurrence",
     "Refuted",
+    "Stream",
     "Undecided",
     "WeightedAutomaton",
     "certify",
@@ -98,6 +103,7 @@ __all__ = [
     "compile_recurrence",
     "decompose",
     "equivalent",
+    "explain",
     "extract",
     "extract_learned",
     "falsify",

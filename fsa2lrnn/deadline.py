@@ -22,11 +22,36 @@ from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
 HAS_PASSED = "has passed: give more seconds (--max-seconds)"
 
 
+@dataclass
+class Step:
+    """The present step of a long computation, and how often it was begun: what progress lines say.
+
+    >>> for _ in range(1_200):
+    ...     present.at("merging states")
+    >>> str(present)
+    'merging states (1,200)'
+    """
+
+    name: str = ""
+    count: int = 0
+
+    def at(self, name: str) -> None:
+        """Count a step of this name, from 1 if the last one had another."""
+        self.name, self.count = name, self.count + 1 if name == self.name else 1
+
+    def __str__(self) -> str:
+        return self.name and f"{self.name} ({self.count:,})"
+
+
+present = Step()
+
+
 @dataclass(frozen=True)
 class Deadline:
     """A time limit in seconds, counted from construction; an infinite one never passes.
 
-    Long loops call `check`, or stop when `left()` is negative if they have a partial answer to return.
+    Long loops call `check`, or stop when `left()` is negative if they have a partial answer to return. With
+    `of_processor` the seconds are those of the processor, so that a busy machine gives the same answer as an idle one.
 
     >>> Deadline.of(None).left()
     inf
@@ -37,21 +62,28 @@ class Deadline:
     """
 
     seconds: float
-    begun: float = field(default_factory=lambda: time.monotonic())
     whole: float | None = None  # the limit that this is a share of
+    of_processor: bool = False
+    begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "begun", self._now())
+
+    def _now(self) -> float:
+        return time.process_time() if self.of_processor else time.monotonic()
 
     @classmethod
-    def of(cls, seconds: float | Deadline | None) -> Deadline:
+    def of(cls, seconds: float | Deadline | None, of_processor: bool = False) -> Deadline:
         """Return the deadline after `seconds`; raise `UnsupportedFormat` unless this is positive or None (no limit)."""
         if isinstance(seconds, Deadline):
             return seconds
         if seconds is not None and not seconds > 0:
             raise UnsupportedFormat(f"seconds = {seconds}: a time limit is a positive number, or None for no limit")
-        return cls(math.inf if seconds is None else seconds)
+        return cls(math.inf if seconds is None else seconds, of_processor=of_processor)
 
     def passed(self) -> float:
         """Return the seconds since construction."""
-        return time.monotonic() - self.begun
+        return self._now() - self.begun
 
     def left(self) -> float:
         """Return the seconds that remain, negative when the time is over."""
@@ -59,10 +91,11 @@ class Deadline:
 
     def share(self, fraction: float) -> Deadline:
         """Return a deadline for part of the work, after the given fraction of the seconds that remain."""
-        return Deadline(fraction * self.left(), whole=self.whole or self.seconds)
+        return Deadline(fraction * self.left(), self.whole or self.seconds, self.of_processor)
 
     def check(self, what: str) -> None:
         """Raise `OutOfTime` if the time is over, with a message that starts with `what`, the current step."""
+        present.at(what)
         if self.left() <= 0:
             share = "" if self.whole is None else f"a share of {max(self.seconds, 0):.3g} s of "
             limit = f"the limit of {self.whole or self.seconds:.3g} s"
@@ -199,6 +232,7 @@ class WorkBudget:
 
     def allows(self, amount: float, seconds: float = 0.0) -> bool:
         """Decide whether the budget leaves `amount` multiplications and the time limit more than `seconds`."""
+        present.at("enclosing states")
         if amount > self._left:
             return False
         self._is_cut_short |= self.deadline.left() <= seconds

@@ -3,6 +3,9 @@
 All derive from `Fsa2LrnnError`: to catch it is to catch every error that input causes, and no defect of the library.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class Fsa2LrnnError(Exception):
     """The base class of all errors that input can cause."""
@@ -44,8 +47,24 @@ class CheckpointError(Fsa2LrnnError, ValueError):
     """An error in a weights file: damaged, foreign, incomplete, or of a newer version of the library."""
 
 
+class MissingFile(Fsa2LrnnError, FileNotFoundError):
+    """The error that a file does not exist."""
+
+
 class SourceWarning(UserWarning):
     """The warning that a source was read, but may not mean what its author meant; the message names the remedy."""
+
+
+def meant(name: str, choices: Iterable[str]) -> str:
+    """Return a question for a message, with the choice that is nearest to a name or has it as initials; "" for none.
+
+    >>> meant("lr", ["steps", "learning_rate"]), meant("mamba_2", ["mamba-2"]), meant("x", ["steps"])
+    ('did you mean learning_rate? ', 'did you mean mamba-2? ', '')
+    """
+    known = list(choices)
+    initials = [choice for choice in known if len(name) > 1 and name == "".join(x[0] for x in choice.split("_") if x)]
+    near = initials or difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]}? " if near else ""
 
 
 def shortened(text: str, limit: int = 200) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, meant
 from fsa2lrnn.reading import shown
 
 DESCRIPTIONS = {
@@ -321,7 +321,8 @@ lara-mini'
     """
     row = _NAMES.get(_key(name)) if isinstance(name, str) else None
     if row is None:
-        raise UnsupportedFormat(f"layer {shown(name)} is not known: choose one of {', '.join(LAYERS)}")
+        near = meant(str(name), [*LAYERS, *EXPORTED])
+        raise UnsupportedFormat(f"layer {shown(name)} is not known: {near}choose one of {', '.join(LAYERS)}")
     return row
 
 

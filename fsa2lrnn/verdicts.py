@@ -86,18 +86,20 @@ class Coverage:
         >>> print(Coverage("float32", ("sequential", "fused"), "every", None))
         in float32, by the scans sequential, fused; every shape of call, batch and number of threads
         >>> print(Coverage("float32", ("sequential",), "letters", 2))
-        in float32, by the scans sequential; words read letter by letter, one at a time (batch 1), with 2 threads
+        in float32, by the scan sequential; words read letter by letter, one at a time (batch 1), with 2 threads
         >>> print(Coverage("float32", ("fused",), "every", None, (), ("mine:Layer",)))  # doctest: +NORMALIZE_WHITESPACE
-        in float32, by the scans fused; every shape of call, batch and number of threads; what the layer mine:Layer
+        in float32, by the scan fused; every shape of call, batch and number of threads; what the layer mine:Layer
         declares was tested on random inputs, not proved
+        >>> print(Coverage("bfloat16", ("RWKV_x070 of rwkv 0.8.30",), "letters", None))
+        in bfloat16, by RWKV_x070 of rwkv 0.8.30; words read letter by letter, one at a time (batch 1)
         """
         how = "every shape of call, batch and number of threads"
         if self.shapes == LETTERS:
             threads = f", with {self.threads} thread{'s' * (self.threads != 1)}" if self.threads else ""
             how = ", ".join([f"words read letter by letter, one at a time (batch 1){threads}", *self.environment])
-        return "; ".join(
-            [f"in {self.arithmetic}, by the scans {', '.join(self.scans)}; {how}", *tested(self.tested_layers)]
-        )
+        # The code of another package is named by a phrase, our scans by a word each.
+        by = "" if any(" " in scan for scan in self.scans) else f"the scan{'s' * (len(self.scans) != 1)} "
+        return "; ".join([f"in {self.arithmetic}, by {by}{', '.join(self.scans)}; {how}", *tested(self.tested_layers)])
 
 
 def tested(layers: tuple[str, ...]) -> list[str]:

@@ -155,6 +155,7 @@ def call(monkeypatch, capsys, tmp_path):
     """Run the command line in an empty folder: (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(cli.console, "_IN_LOG", (1e6, 1e6))  # so that a slow computer prints nothing else
 
     def run(*arguments, stdin=b""):
         monkeypatch.setattr(sys, "argv", ["fsa2lrnn", *arguments])

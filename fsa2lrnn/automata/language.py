@@ -9,7 +9,7 @@ from typing import Literal, TypeVar, cast, get_args
 import numpy as np
 
 from fsa2lrnn.automata import table_kernels as tables
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat, shortened
 from fsa2lrnn.symbols import align, confused
 
@@ -120,7 +120,7 @@ def minimise(machine: MooreMachine) -> MooreMachine:
 
 
 def equivalent(
-    a: MooreMachine, b: MooreMachine, ignore: Collection[Hashable] = (), empty_word: bool = True
+    a: MachineSource, b: MachineSource, ignore: Collection[Hashable] = (), empty_word: bool = True
 ) -> tuple[Hashable, ...] | None:
     """Return a shortest word that distinguishes two machines, or None if they are equivalent.
 
@@ -128,7 +128,7 @@ def equivalent(
     `table_kernels.distinguish` proves that its word is shortest), else in the number of reachable pairs of states.
 
     Args:
-        a, b: machines over the same letters, in any order.
+        a, b: machines over the same letters, in any order, or their sources.
         ignore: outputs of `b` that do not count: after a word with one of them, `a` may have any output.
         empty_word: whether the output on the empty word counts.
 
@@ -140,6 +140,7 @@ def equivalent(
     >>> equivalent(even, MooreMachine([[1, 2, 1]], ["?", False, True]), empty_word=False) is None
     True
     """
+    a, b = as_machine(a), as_machine(b)
     if ignore:
         agree = product(a, b, lambda output, target: target in ignore or output == target)
         # The product says whether the outputs agree, and is compared with the machine that always says so.

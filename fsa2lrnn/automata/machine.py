@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from fsa2lrnn.errors import InvalidMachine
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat, shortened
 from fsa2lrnn.symbols import Word, confused, encode, letter_index
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class MooreMachine:
 
         return minimise(self)
 
-    def equivalent(self, other: MooreMachine) -> tuple[Hashable, ...] | None:
+    def equivalent(self, other: MachineSource) -> tuple[Hashable, ...] | None:
         """Return a shortest word that distinguishes two machines, or None if they are equivalent.
 
         Raises `InvalidMachine` for different alphabets. `language.equivalent` has options.
@@ -277,6 +277,26 @@ class MooreMachine:
     def __repr__(self) -> str:
         kind = "acceptor" if self.is_acceptor else f"{len(set(self.outputs))} outputs"
         return f"MooreMachine({self.n_states} states, {len(self.alphabet)} letters, {kind})"
+
+
+MachineSource = MooreMachine | str | Path
+"""What a function takes for a machine: the machine itself, or its source (`MooreMachine.from_source`)."""
+
+
+def as_machine(machine: object) -> MooreMachine:
+    """Return a machine, or that of a `MachineSource`; raise as `from_source` does, and for a value of another type.
+
+    >>> as_machine("regex:(ab)*").accepts("abab")
+    True
+    """
+    if isinstance(machine, MooreMachine):
+        return machine
+    if isinstance(machine, str | Path):
+        return MooreMachine.from_source(machine)
+    raise UnsupportedFormat(
+        f"{shortened(repr(machine))} of type {type(machine).__name__} is not an automaton: give a MooreMachine, a "
+        'source such as "regex:(ab)*" or "task:parity", or the path of a file'
+    )
 
 
 def _is_whole(number: object) -> bool:

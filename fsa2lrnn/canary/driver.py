@@ -137,7 +137,7 @@ def token_by_token(stack: Stack) -> Iterator[Run]:
 
 @pattern
 def prefill_then_decode(stack: Stack) -> Iterator[Run]:
-    """The first letters in one call, the rest one token a call."""
+    """The first letters in one call, the rest one token per call."""
     for n in (1, 2, 3, 4, 5, 63, 64, 65):
         word = stack.words[n % len(stack.words)][: n + 24]
         yield run(f"prefill of {n}", word, stack.pieces(word, list(range(n, len(word))))[0], list(range(n, len(word))))
@@ -178,7 +178,7 @@ def left_padding(stack: Stack) -> Iterator[Run]:
 
 @pattern
 def left_padding_decode(stack: Stack) -> Iterator[Run]:
-    """A batch padded on the left, then one token a call."""
+    """A batch padded on the left, then one token per call."""
     rows, mask, lengths = _padded(stack, left=True)
     further = [word[n : n + 20] for word, n in zip(stack.words, lengths, strict=False)]
     tokens, cache = stack.call(rows, attention_mask=mask)
@@ -200,7 +200,7 @@ def right_padding(stack: Stack) -> Iterator[Run]:
 
 @pattern
 def right_padding_decode(stack: Stack) -> Iterator[Run]:
-    """A batch padded on the right, then one token a call."""
+    """A batch padded on the right, then one token per call."""
     rows, mask, lengths = _padded(stack, left=False)
     _, cache = stack.call(rows, attention_mask=mask)
     further = [word[n : n + 20] for word, n in zip(stack.words, lengths, strict=False)]
@@ -217,7 +217,7 @@ def _batch(stack: Stack, rows: int, n: int) -> tuple[list[list[int]], Any, list[
 
 @pattern
 def batch(stack: Stack) -> Iterator[Run]:
-    """Different words in one batch: prefill, then one token a call."""
+    """Different words in one batch: prefill, then one token per call."""
     words, cache, out = _batch(stack, 4, 30)
     further = [word[30:60] for word in stack.words[:4]]
     out = stack.decode(out, further, cache, 30)

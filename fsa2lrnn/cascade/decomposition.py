@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from fsa2lrnn.automata.language import minimise, reachable_table, share_cells
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.cascade.bound import Bound, prime_bound
 from fsa2lrnn.cascade.cascade import Cascade, Component, Cost
 from fsa2lrnn.cascade.congruence import lattice, meet
@@ -20,7 +20,7 @@ from fsa2lrnn.cascade.layering import block_size, index, labels, layering, thin
 from fsa2lrnn.cascade.refine import component_maps, fibre_code, refine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.display import Brief
-from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
+from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible, OutOfTime
 
 LARGEST_BLOCK = 8  # that of the paper's settings; the default block size to which components are split
 LAYERINGS_BUILT = 6  # the cheapest by an estimate; the others are not built
@@ -161,7 +161,7 @@ class CascadeSearch:
         limits = f"with blocks of at most {self._largest} states"
         limits += "" if below is None else f" and a cost below {below:,}"
         shift = ("", "") if self._token_shift else (", without token shift,", " or token_shift=True")
-        remedy = f"allow a larger max_block{shift[1]}, or take form='onehot'"
+        remedy = f"allow larger blocks, max_block=…{shift[1]}, or take form='onehot'"
         return NoCascade(f"{limits}{shift[0]}", remedy, candidates)
 
     def _count(self, number: int, cascade: Cascade) -> int | NotExact:
@@ -189,13 +189,17 @@ class CascadeSearch:
             self._deadline.check("looking for a cascade")
             try:
                 built.append((how, _finish(machine, cover, self._largest, self._max_block, self._token_shift)))
+            except OutOfTime as error:
+                if not any(isinstance(cascade, Cascade) for _, cascade in built):
+                    raise  # no cascade was found for lack of time, not of blocks
+                built.append((how, str(error)))
             except (BudgetExceeded, NotExpressible) as error:
                 built.append((how, str(error)))
         return built
 
 
 def decompose(
-    machine: MooreMachine,
+    machine: MachineSource,
     max_block: int | None = None,
     token_shift: bool = True,
     units: Callable[[Cascade], int] = one_a_key,
@@ -207,7 +211,7 @@ def decompose(
     gets the holonomy decomposition, or, if it is a permutation group, the congruences of its regular representation.
 
     Args:
-        machine: any Moore machine; its minimal machine is decomposed.
+        machine: any Moore machine, or its source; its minimal machine is decomposed.
         max_block: the largest block allowed. If None, components are split down to 8 states, but a fibre code may take
             more.
         token_shift: whether components may read the states of others before the letter; if not, blocks contain the
@@ -222,7 +226,7 @@ def decompose(
     >>> result.cascade.block_sizes, result.bound.prime, result.meets_bound
     (((5, 4, 3),), 5, True)
     """
-    return CascadeSearch(machine, max_block, token_shift, units).cheapest(below)
+    return CascadeSearch(as_machine(machine), max_block, token_shift, units).cheapest(below)
 
 
 def _finish(
@@ -388,7 +392,7 @@ def _split(cascade: Cascade, i: int, largest: int) -> Cover:
     if not _fits(left, layers, largest):
         raise NotExpressible(
             f"a component's group of order {len(elements)} on {component.n_states} states needs a block of more than "
-            f"max_block = {largest} states"
+            f"max_block={largest} states"
         )
     values, levels = congruence_coordinates(left, layers)
     return group_cover(maps, component.start, elements, values, levels)

@@ -73,7 +73,6 @@ _WrongCall: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ i
 
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")  # the messages of torch
 
-_SHOW_THEMSELVES = {"demo", "learn", "run", "sweep", "train"}  # these print while they work
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print only results, warnings and errors")]
 ShowProgress = Annotated[
@@ -114,7 +113,7 @@ def _with_display(name: str, verb: Callable[..., None]) -> Callable[..., None]:
         *args: object, quiet: bool = False, progress: bool = False, show_help: bool = False, **options: object
     ) -> None:
         del show_help  # its callback has run
-        with console.displayed(name, quiet, progress, beats=name not in _SHOW_THEMSELVES):
+        with console.displayed(name, quiet, progress, beats=name != "run"):
             verb(*args, **options)
 
     signature = inspect.signature(verb, eval_str=True)

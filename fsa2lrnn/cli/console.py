@@ -17,9 +17,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fsa2lrnn.deadline import present
 from fsa2lrnn.errors import shortened
 
-_AFTER, _EVERY_ON_TERMINAL, _EVERY = 2.0, 0.5, 10.0  # seconds until the first progress line, and between two
+# Seconds until the first progress line and between two: on a terminal, with `--progress`, and in a log.
+_ON_TERMINAL, _ASKED_FOR, _IN_LOG = (2.0, 0.5), (2.0, 10.0), (10.0, 30.0)
 
 
 class _Activity:
@@ -29,17 +31,13 @@ class _Activity:
         self.quiet, self.progress, self.text = False, False, ""
         self._lock, self._is_drawn = threading.Lock(), False
 
-    def is_live(self) -> bool:
-        """Return whether progress is displayed: on a terminal or with `--progress`, and not with `--quiet`."""
-        return not self.quiet and (self.progress or sys.stderr.isatty())
-
     def beat(self, name: str, begun: float, stopped: threading.Event) -> None:
-        """Rewrite the progress line repeatedly until the command has ended."""
+        """Write the progress line repeatedly until the command has ended; on a terminal, rewrite it."""
         on_terminal = sys.stderr.isatty()
-        pause = _AFTER
+        pause, later = _ON_TERMINAL if on_terminal else _ASKED_FOR if self.progress else _IN_LOG
         while not stopped.wait(pause):
-            pause = _EVERY_ON_TERMINAL if on_terminal else _EVERY
-            line = f"{name}: {time.monotonic() - begun:,.0f} s{self.text and f', {self.text}'}"
+            pause, step = later, str(present)
+            line = ", ".join(filter(None, (f"{name}: {time.monotonic() - begun:,.0f} s", self.text, step)))
             with self._lock:
                 sys.stderr.write(f"\r\x1b[K{line[:79]}" if on_terminal else f"{line}\n")
                 sys.stderr.flush()
@@ -55,7 +53,6 @@ class _Activity:
 
 
 _activity = _Activity()
-is_live = _activity.is_live
 
 
 def is_quiet() -> bool:
@@ -64,17 +61,18 @@ def is_quiet() -> bool:
 
 
 def note(text: str) -> None:
-    """Set the text that describes the present step in the progress line of long work."""
-    _activity.text = text
+    """Set the text that describes the present stage in the progress line of long work."""
+    _activity.text, present.name = text, ""
 
 
 @contextmanager
 def displayed(name: str, quiet: bool, progress: bool, beats: bool = True) -> Iterator[None]:
-    """Display the progress of a command while it runs; `beats` is False for commands with a display of their own."""
+    """Display the progress of a command while it runs; `beats` is False for a command that waits for its input."""
     _activity.quiet, _activity.progress, _activity.text = quiet, progress, ""
+    present.name = ""
     stopped = threading.Event()
     thread = threading.Thread(target=_activity.beat, args=(name, time.monotonic(), stopped), daemon=True)
-    if beats and is_live():
+    if beats and not quiet:
         thread.start()
     try:
         yield
@@ -86,15 +84,19 @@ def displayed(name: str, quiet: bool, progress: bool, beats: bool = True) -> Ite
         _activity.quiet, _activity.progress, _activity.text = False, False, ""
 
 
-class _Console(Console):
+class Printer(Console):
+    """A console that removes the progress line before it prints, and prints `:b:` in `regex:a, regex:b:` as it is."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, soft_wrap=True, emoji=False, **options)
+
     def print(self, *objects: object, **options: Any) -> None:
         _activity.clear()
         super().print(*objects, **options)
 
 
-# Without emoji: `regex:a` and `regex:b` in one line contain `:b:`.
-out = _Console(highlight=False, soft_wrap=True, emoji=False)
-err = _Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+out = Printer()
+err = Printer(stderr=True)
 
 Document = dict[str, Any]  # a JSON object, whose parts may be objects too
 _LONGEST = 2_000  # the most characters of an error message
@@ -169,12 +171,12 @@ def in_options(text: str) -> str:
     return _KEYWORD.sub(option, text)
 
 
-def emit_json(value: Mapping[str, object]) -> None:
+def emit_json(value: Mapping[str, object], indent: int | None = 2) -> None:
     """Print one JSON object on standard output, with unprintable characters escaped, and infinities and NaN as text."""
     is_unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "").startswith("utf")
-    text = json.dumps(_finite(value), ensure_ascii=not is_unicode, indent=2, allow_nan=False)
+    text = json.dumps(_finite(value), ensure_ascii=not is_unicode, indent=indent, allow_nan=False)
     _activity.clear()
-    print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+    print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text), flush=True)
 
 
 def tolerate_any_text() -> None:
@@ -184,8 +186,8 @@ def tolerate_any_text() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def facts(title: str, rows: Iterable[tuple[str, str]]) -> None:
-    """Print a two-column table of names and values."""
+def facts(title: str, rows: Iterable[tuple[str, str]], to: Console | None = None) -> None:
+    """Print a two-column table of names and values, on standard output if no other console is given."""
     table = Table(
         title=plain(title), title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False
     )
@@ -193,7 +195,7 @@ def facts(title: str, rows: Iterable[tuple[str, str]]) -> None:
     table.add_column(overflow="fold")
     for name, value in rows:
         table.add_row(name, markup(value))
-    out.print(table)
+    (to or out).print(table)
 
 
 def _finite(value: object) -> object:

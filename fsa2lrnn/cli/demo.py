@@ -28,7 +28,7 @@ def demo(
 
     from fsa2lrnn import MooreMachine, Proved, Refuted, compile_machine, falsify, prove_equivalent, repair, save
     from fsa2lrnn.cli import evidence
-    from fsa2lrnn.draw.explorer import build, constructed, with_verdict
+    from fsa2lrnn.draw.explorer import build, compiled, with_verdict
     from fsa2lrnn.training.evaluate import evaluate as accuracies
     from fsa2lrnn.training.settings import preset
     from fsa2lrnn.training.train import Progress, train
@@ -84,7 +84,7 @@ def demo(
     shown = {
         "trained": with_verdict(trained, "learned", verdict),
         "repaired": with_verdict(repaired.model, "repaired", again),
-        "constructed": constructed(compile_machine(target), target),
+        "compiled": compiled(compile_machine(target), target),
     }
     write_atomically(page, build("task:sum_mod(5)", target, shown).encode())
     say(f"\n[bold]7. See it.[/] Open {page}: the machine, the matrices, and the models letter by letter")

@@ -68,14 +68,14 @@ def draw(
         return
     from fsa2lrnn import symbols
     from fsa2lrnn.compile.lower import compile_machine
-    from fsa2lrnn.draw.explorer import build, constructed, searched
+    from fsa2lrnn.draw.explorer import build, compiled, searched
 
     shown: dict[str, SceneModel] = {}
     for name, network in networks.items():
         console.say(f"{name}: searching for a counterexample")
         shown[name] = searched(network, machine, seconds, options.LACKED)
     if source is not None:
-        shown["constructed"] = constructed(compile_machine(machine), machine)
+        shown["compiled"] = compiled(compile_machine(machine), machine)
     page = build(source or next(iter(networks)), machine, shown, options.LACKED)
     write_atomically(output, page.encode())
     if as_json:

@@ -43,10 +43,10 @@ def verdict_text(
     if isinstance(verdict, Refuted):
         word = markup(symbols.word_text(verdict.word, alphabet)) or "the empty word"
         checked, long = (counted(n, "letter") for n in (verdict.checked_length, len(verdict.word)))
-        short = "on no shorter word" if verdict.is_shortest else f"on none of at most {checked}"
-        short += f" ({verdict.found_by})" if verdict.searches else ""
+        short = "no shorter word" if verdict.is_shortest else f"no word of at most {checked}, which were all checked"
+        found = f", found by the {verdict.found_by} search" if verdict.searches else ""
         return (
-            f"[red bold]refuted[/]: they differ on [bold]{word}[/] ({long}), and {short}"
+            f"[red bold]refuted[/]: they differ on [bold]{word}[/] ({long}{found}), and on {short}"
             f"\n{_outputs('model', verdict.failure.given)}\n{_outputs('machine', verdict.failure.wanted)}{where}"
         )
     # Undecided: state what was exhausted, and which option or command helps.

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 
@@ -15,14 +15,16 @@ from fsa2lrnn.cli import console, options, sources
 from fsa2lrnn.errors import BudgetExceeded, InvalidWord, UnsupportedFormat, counted
 
 if TYPE_CHECKING:
+    import io
+
     import numpy as np
 
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.export.folder import ExportedModel
 
 _WORD = (
-    "letters with or without spaces between them; - reads the word from standard input; write -- before a word that "
-    "begins with -"
+    "letters with or without spaces between them; - reads the word from standard input, and answers after each line; "
+    "write -- before a word that begins with -"
 )
 _STORED = 1 << 18  # letters of a trace that are stored for JSON
 
@@ -43,14 +45,38 @@ def run(
     layers: options.LayersOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run a model on a word, of any length if it is read from standard input."""
+    """Run a model on a word, or on the events of standard input, line by line, as they arrive.
+
+    The word from standard input has any length; a line goes on where the one before it ended.
+    """
     from fsa2lrnn import symbols
 
     sources.know_layers(layers)
-    pieces = [sources.checked(word)] if word != "-" else sources.read_pieces(sys.stdin.buffer)
+    pieces = (
+        [sources.checked(word)] if word != "-" else sources.read_pieces(cast("io.BufferedIOBase", sys.stdin.buffer))
+    )
     used = _used(model, completion, alphabet)
-    numbers = symbols.encode_text(pieces, used.alphabet)
-    length, output, trail = 0, used.first, list[Step]()
+    length, answered, output, trail = 0, -1, used.first, list[Step]()
+
+    def answer() -> None:
+        """Print the output after the letters so far."""
+        nonlocal answered
+        answered = length
+        if as_json:
+            console.emit_json({"length": length, "output": symbols.to_json(output), "dtype": used.dtype}, indent=None)
+            return
+        letters = counted(length, "letter") if length else "the empty word"
+        where = ", ".join(filter(None, (letters, used.dtype, used.layer)))
+        console.out.print(f"[bold]{console.markup(symbols.show(output))}[/]  ({where})")
+
+    def lines() -> Iterator[str]:
+        """Yield the text, and answer after each line: a piece is asked for only when the one before it has been run."""
+        for piece in pieces:
+            yield piece
+            if piece.endswith("\n") and "\n" not in used.alphabet and (length or not used.layer):
+                sys.stdout.flush() if trace else answer()
+
+    numbers = symbols.encode_text(lines(), used.alphabet)
     if trace:
         if not as_json:
             print("\t".join(["after", "letter", *(["state"] if used.machine else []), "output"]))
@@ -71,19 +97,16 @@ def run(
             length, output = length + len(found), used.outputs[found[-1]]
     if used.layer and not length:
         raise InvalidWord("a language model puts out nothing before the first letter: give a word of one or more")
-    if as_json:
+    if trace and as_json:
         value: dict[str, object] = {"length": length, "output": symbols.to_json(output), "dtype": used.dtype}
-        if trace:
-            value["letters"] = [symbols.to_json(step.letter) for step in trail]
-            value["trace"] = [symbols.to_json(step.output) for step in trail]
-            if used.machine:
-                states = (step.state for step in trail)
-                value["states"] = [state if isinstance(state, int) else symbols.show_label(state) for state in states]
+        value["letters"] = [symbols.to_json(step.letter) for step in trail]
+        value["trace"] = [symbols.to_json(step.output) for step in trail]
+        if used.machine:
+            states = (step.state for step in trail)
+            value["states"] = [state if isinstance(state, int) else symbols.show_label(state) for state in states]
         console.emit_json(value)
-    elif not trace:
-        letters = counted(length, "letter") if length else "the empty word"
-        where = ", ".join(filter(None, (letters, used.dtype, used.layer)))
-        console.out.print(f"[bold]{console.markup(symbols.show(output))}[/]  ({where})")
+    elif not trace and answered != length:
+        answer()
 
 
 class Used(NamedTuple):

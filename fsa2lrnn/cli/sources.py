@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast
 
 from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion
-from fsa2lrnn.errors import CheckpointError, InvalidMachine, InvalidWord, UnsupportedFormat, shortened
+from fsa2lrnn.errors import CheckpointError, InvalidMachine, InvalidWord, MissingFile, UnsupportedFormat, shortened
 from fsa2lrnn.files import exists
 
 _PICKLES = (".pt", ".pth", ".bin")
@@ -112,10 +113,10 @@ def refuse_for_folder(folder: Path, options: Mapping[str, object]) -> None:
 
 
 def _check_no_pickle(path: str) -> None:
-    """Raise `UnsupportedFormat`, naming the way by Python, for a pickle file, which is not read."""
+    """Raise `UnsupportedFormat`, naming the way by Python, for a pickle file, or `MissingFile` where it is none."""
     if path.endswith(_PICKLES):
         if not exists(path):
-            raise UnsupportedFormat(f"no such file: {shortened(path)}")
+            raise MissingFile(f"no such file: {shortened(path)}")
         raise UnsupportedFormat(
             f"{shortened(path)} is a pickle file: it can run code when it is loaded, so it is not read. In Python, for "
             f"weights: `model.load_state_dict(torch.load({path!r}, weights_only=True))`; for a whole module, if you "
@@ -210,7 +211,7 @@ def know_layers(names: list[str] | None) -> None:
             layer_named(name)
 
 
-_PIECE = 1 << 20  # bytes per read
+_PIECE = 1 << 20  # bytes per read, at most
 _REPORT_SECONDS = 2.0
 
 
@@ -229,15 +230,17 @@ def checked(text: str) -> str:
     return text
 
 
-def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str]:
-    """Yield the text of a UTF-8 stream in pieces; print the progress to standard error if that is a terminal.
+def read_pieces(stream: io.BufferedIOBase, name: str = "standard input") -> Iterator[str]:
+    """Yield the text of a UTF-8 stream in pieces, as soon as it arrives, each line end at the end of a piece.
+
+    The progress is printed to standard error if that is a terminal.
 
     Raises `UnsupportedFormat` naming `name`, the invalid byte and its offset.
     """
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
     read, reported = 0, time.monotonic()
     while True:
-        data = stream.read(_PIECE)
+        data = stream.read1(_PIECE)
         incomplete, _ = decoder.getstate()  # the first bytes of a character that the last read cut
         try:
             piece = decoder.decode(data, final=not data)
@@ -248,8 +251,7 @@ def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str
                 "encoding"
             ) from None
         read += len(data)
-        if piece:
-            yield piece
+        yield from re.findall(r"[^\n]*\n|[^\n]+", piece)
         if not data:
             return
         if sys.stderr.isatty() and time.monotonic() - reported > _REPORT_SECONDS:

@@ -6,6 +6,7 @@ import json
 import statistics
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,8 +15,10 @@ import typer
 from rich.table import Table
 
 from fsa2lrnn.cli import console, options
+from fsa2lrnn.deadline import Deadline, limited
+from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.files import check_folder, write_atomically
-from fsa2lrnn.layers import TRAINED
+from fsa2lrnn.layers import LAYERS, TRAINED, LayerRow
 
 if TYPE_CHECKING:
     from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.training.train import Progress
 
 _CONSTANT = 0.95  # share of words above which a constant answer gets a warning
+_SECONDS = 5.0  # of the processor, for what theory says of the layer and the machine
 
 
 def train(
@@ -87,7 +91,9 @@ def train_seeds(
     from fsa2lrnn.training.settings import preset
 
     settings = preset(name, task, **changes)
-    _warn_of_constant_answers(settings)
+    for sentence in (_chance_level(settings), _theory(settings)):
+        console.say(sentence)
+    console.note("training")
     results = run_seeds(settings, seeds, out, plan, partial(_tell, settings))
     document = {"task": task, "preset": name, "settings": json.loads(settings.to_json()), "seeds": results}
     accuracies = [result.get("paper_protocol", {}).get("accuracy") for result in results]
@@ -101,15 +107,48 @@ def train_seeds(
     return options.INTERRUPTED if "interrupted" in ends else int("diverged" in ends)
 
 
-def _warn_of_constant_answers(settings: Settings) -> None:
-    """Warn if one constant output is right at the end of more than 95 % of the words that the sampler draws."""
+def _theory(settings: Settings) -> str:
+    """Return what theorems say of the trained layers and the machine, as far as a few seconds decide it."""
+    from fsa2lrnn.automata.monoid import classify
+    from fsa2lrnn.export.in_use import decide, say
+
+    def is_set(row: LayerRow) -> bool:
+        """Return whether a row is that of the layer with this setting, such as neg_eigval=true, and it is set."""
+        return bool(row.setting) and options.assignments([row.setting]).items() <= settings.options.items()
+
+    rows = [row for row in LAYERS.values() if row.trained_by == settings.layer]
+    row = next(filter(is_set, rows), None) or next((row for row in rows if not row.setting), None)
+    is_one, answer, why = settings.layers == 1 and not settings.token_shift, "unknown", ""
+    machine, limit = settings.machine(), Deadline.of(_SECONDS, of_processor=True)
+    with suppress(BudgetExceeded), limited(limit):
+        if row is not None and row.decided_as:
+            found = decide(machine, classify(machine, max_seconds=limit.share(0.5)), max_seconds=limit)[row.decided_as]
+            answer, why = (
+                found.one if is_one else found.stack,
+                ", ".join(filter(None, (found.why.rstrip("."), found.theorem))),
+            )
+        elif row is not None and row.family and is_one:
+            verdict = say(machine, row.name)
+            answer, why = verdict.answer, verdict.why
+    what = f"{'one layer' if is_one else 'a stack of layers'} of {row.title if row else settings.layer}"
+    if answer == "no":
+        because = f" ({why})" if why else ""
+        return f"theory: {what} cannot represent the machine{because}: expect chance beyond the trained length"
+    return f"theory: {what} can represent the machine{'' if answer == 'yes' else ', or not: it is not decided'}"
+
+
+def _chance_level(settings: Settings) -> str:
+    """Return the shares of words on which one constant output is right; warn if it is over 95 % of them."""
     from fsa2lrnn.symbols import show
     from fsa2lrnn.training.data import make_sampler, shares_of, words
 
     machine = settings.machine()
     drawn = words(machine, make_sampler(settings.sampler, machine, settings.task))
-    for length in (settings.length, settings.test_length):
-        output, share = max(shares_of(drawn, length).items(), key=lambda pair: pair[1])
+    best = {
+        length: max(shares_of(drawn, length).items(), key=lambda pair: pair[1])
+        for length in (settings.length, settings.test_length)
+    }
+    for length, (output, share) in best.items():
         if share > _CONSTANT:
             remedy = "--set sampler=balanced draws accepted and rejected words" if settings.sampler != "balanced" else (
                 "no accuracy at this length says that anything was learned")  # fmt: skip
@@ -117,7 +156,9 @@ def _warn_of_constant_answers(settings: Settings) -> None:
                 f"the answer {show(output)!r} alone is right on {100 * share:.4g} % of the words of {length} letters "
                 f"that the sampler {settings.sampler!r} draws: {remedy}", stacklevel=2,
             )  # fmt: skip
-            return
+            break
+    levels = (f"{share:.3f} at length {length:,}" for length, (_, share) in best.items())
+    return f"chance level, the best constant answer: {', '.join(levels)}"
 
 
 def _tell(settings: Settings, event: Progress | FinalAccuracy) -> None:
@@ -135,9 +176,9 @@ def _tell(settings: Settings, event: Progress | FinalAccuracy) -> None:
             f"{right}, at most {left:,.0f} s left"
         )
     else:
+        console.note(f"seed {event.seed}: step {event.step:,} of {event.steps:,}")
         return
-    if not console.is_quiet():
-        console.err.print(f"seed {event.seed}: {facts}")
+    console.say(f"seed {event.seed}: {facts}")
 
 
 def _print(document: console.Document, out: Path) -> None:

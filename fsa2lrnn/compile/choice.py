@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fsa2lrnn.automata.language import minimise, share_cells
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.cascade.cascade import Cascade, Cost
 from fsa2lrnn.cascade.decomposition import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade, explain_all
 from fsa2lrnn.compile.gated_cascade import stack_recurrence
@@ -33,14 +33,14 @@ class Choice(Brief):
     why: str
 
 
-def choose(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Choice:
+def choose(machine: MachineSource, max_block: int | None = None, token_shift: bool = True) -> Choice:
     """Return the choice between one layer of one-hot blocks and the cheapest cascade.
 
     One layer is chosen if its blocks have at most `max_block` states (8 if None), the cascade if only that satisfies
     `max_block`, and else the cheaper form. Without `max_block`, cascades of more than 500 states are not searched for.
 
     Args:
-        machine: any Moore machine.
+        machine: any Moore machine, or its source.
         max_block: the largest block allowed; if None, blocks of one layer are not limited, and a cascade's components
             are split down to 8 states.
         token_shift: whether a cascade may use token shift.
@@ -53,7 +53,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
     >>> choose(zoo.even_pair(5)).form
     'cascade'
     """
-    minimal = minimise(machine)
+    minimal = minimise(as_machine(machine))
     sizes = tuple(factor.size for factor in visible_factors(minimal))
     # Letters that act alike share a cell, and a gate has one hidden unit per cell; the read-out has one per state.
     cells = int(share_cells(minimal.delta)[0].max()) + 1
@@ -68,7 +68,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
         why = f"a cascade, at a cost of {cheapest.cost.explain()}: one layer needs a block of {max(sizes)}"
         return Choice("cascade", onehot, cheapest, why)
     if minimal.n_states > LARGEST_SEARCHED:
-        why = f"one layer: cascades of more than {LARGEST_SEARCHED} states are looked for only if max_block asks for it"
+        why = f"one layer: cascades of more than {LARGEST_SEARCHED} states are looked for only with max_block=…"
         return Choice("onehot", onehot, None, why)
     try:
         cheapest = search.cheapest(below=onehot.total)

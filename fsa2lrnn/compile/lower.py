@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource
 from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables, ReluGate
 from fsa2lrnn.compile.recurrence import (
     DENSE_MEMORY,
@@ -31,7 +31,7 @@ DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
 def compile_machine(
-    machine: MooreMachine,
+    machine: MachineSource,
     form: Form = "onehot",
     max_block: int | None = None,
     token_shift: bool = True,
@@ -44,7 +44,7 @@ def compile_machine(
     """Return an LRNN with exact weights that computes `machine` on words of every length (T1, §6 of docs/theory.md).
 
     Args:
-        machine: any complete Moore machine.
+        machine: any complete Moore machine, or its source: "regex:(ab)*", "task:parity", a file.
         form: "onehot", a single layer of one-hot blocks; "cascade", layers of small blocks whose gates read the states
             below; "auto", the cheaper of the two (`choice.choose` gives the reason).
         max_block: the largest block allowed; if None, the one-hot form uses as large blocks as it needs, and a cascade
@@ -71,9 +71,9 @@ def compile_machine(
         UnsupportedFormat: for an unknown form, layout, dtype or normalisation; for layout "index" with form "cascade";
             or unless 1 ≤ p < ∞.
 
-    >>> model = compile_machine(MooreMachine([[0, 1], [1, 0]], [False, True]))
-    >>> model.transduce([1, 0, 1]), model.layers[0].block_sizes
-    ([True, True, False], (2,))
+    >>> model = compile_machine("regex:(ab)*")
+    >>> model.transduce("aba"), model.layers[0].block_sizes
+    ([False, True, False], (3,))
     >>> from fsa2lrnn.automata import zoo
     >>> model = compile_machine(zoo.mod_arith(5, "eager"), form="cascade", token_shift=False)
     >>> model.transduce("1+2-3*4")[-1], [layer.block_sizes for layer in model.layers]
@@ -90,8 +90,8 @@ def lower(
 
     Raises `UnsupportedFormat`, `NotExpressible` and `NotExact` as `compile_machine` does.
 
-    >>> lower(compile_recurrence(MooreMachine([[0, 1], [1, 0]], [False, True]))).transduce([1, 0, 1])
-    [True, True, False]
+    >>> lower(compile_recurrence("regex:(ab)*")).transduce("aba")
+    [False, True, False]
     """
     if dtype not in DTYPES:
         raise UnsupportedFormat(f"dtype {dtype} is not offered: choose one of {', '.join(map(str, DTYPES))}")

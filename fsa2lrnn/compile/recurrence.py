@@ -10,7 +10,7 @@ import numpy as np
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import minimise, output_classes, share_cells
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables, ReluGate, freeze
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.display import Brief, blocks_text, card
@@ -176,8 +176,8 @@ def onehot_recurrence(machine: MooreMachine, max_block: int | None, layout: str,
     sizes = [factor.size for factor in factors]
     if max_block is not None and max(sizes) > max_block:
         raise NotExpressible(
-            f"the one-hot form needs blocks of sizes {sizes}, more than max_block = {max_block}: "
-            f"allow max_block = {max(sizes)}, or take form='cascade'"
+            f"the one-hot form needs blocks of sizes {sizes}, more than max_block={max_block}: "
+            f"allow max_block={max(sizes)}, or take form='cascade'"
         )
     cell, representatives = share_cells(machine.delta)
     needed = dense_bytes(sizes, len(representatives), machine)
@@ -248,7 +248,7 @@ DENSE_MEMORY = 4 * 2**30  # bytes that dense weights may take before they are re
 
 
 def compile_recurrence(
-    machine: MooreMachine,
+    machine: MachineSource,
     form: Form = "onehot",
     max_block: int | None = None,
     token_shift: bool = True,
@@ -258,7 +258,7 @@ def compile_recurrence(
     """Return the exact recurrence that computes `machine` on words of every length (T1 and §6 of docs/theory.md).
 
     Args:
-        machine: any complete Moore machine; its minimal machine is compiled.
+        machine: any complete Moore machine, or its source; its minimal machine is compiled.
         form: "onehot", one layer with one block that has the states of the minimal machine, or one block per factor if
             its labels show that it is a direct product; "cascade", layers of small blocks (`fsa2lrnn.decompose`);
             "auto", the cheaper of the two (`choice.choose`, which also gives the reason).
@@ -284,7 +284,7 @@ def compile_recurrence(
 
 
 def compile_with_reason(
-    machine: MooreMachine,
+    machine: MachineSource,
     form: Form = "auto",
     max_block: int | None = None,
     token_shift: bool = True,
@@ -303,6 +303,7 @@ def compile_with_reason(
     from fsa2lrnn.compile.choice import best_cascade, choose
     from fsa2lrnn.compile.gated_cascade import stack_recurrence
 
+    machine = as_machine(machine)
     for name, value, choices in [("form", form, get_args(Form)), ("layout", layout, get_args(Layout))]:
         if value not in choices:
             raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(choices)}")

@@ -1,4 +1,4 @@
-"""Compare learned models of one machine with each other and with the compiled ("constructed") model.
+"""Compare learned models of one machine with each other and with the compiled model.
 
 All models are evaluated on the same fresh words.
 """
@@ -24,7 +24,7 @@ from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, check_amount, ev
 _TICKS_APART = 1.8  # the least factor between two labelled lengths
 _APART = 1.03  # the factor of the length by which neighbouring curves are shifted in a plot
 _MARKS = "osD^vPX*<>"
-CONSTRUCTED = "constructed"
+COMPILED = "compiled"
 
 
 def compare(
@@ -37,17 +37,17 @@ def compare(
     seed: int = 0,
     machine: MooreMachine | None = None,
 ) -> dict[str, Any]:
-    """Return the accuracies of models, the constructed model and the best constant answer per length, as a JSON object.
+    """Return the accuracies of models, the compiled model and the best constant answer per length, as a JSON object.
 
     The words come from `sampler` with `seed`: `n_words` per length, at most `letters` letters. `machine` is the target,
     by default read from `source`.
 
     Raises:
-        UnsupportedFormat: for a model with other letters or outputs or the name "constructed", or too many words.
+        UnsupportedFormat: for a model with other letters or outputs or the name "compiled", or too many words.
     """
     check_amount(lengths, n_words, letters)
-    if CONSTRUCTED in models:
-        raise UnsupportedFormat(f"{CONSTRUCTED!r} is the name of the compiled machine: give the model another one")
+    if COMPILED in models:
+        raise UnsupportedFormat(f"{COMPILED!r} is the name of the compiled machine: give the model another one")
     machine = machine or MooreMachine.from_source(source)
     drawn = make_sampler(sampler, machine, source)
     shares = {length: shares_of(words(machine, drawn), length) for length in lengths}
@@ -55,7 +55,7 @@ def compare(
     document: dict[str, Any] = {
         "source": source, "sampler": sampler, "seed": seed, "constant_answer": constant, "models": {}
     }  # fmt: skip
-    for name, model in {**models, CONSTRUCTED: compile_machine(machine)}.items():
+    for name, model in {**models, COMPILED: compile_machine(machine)}.items():
         if model.alphabet != machine.alphabet:
             raise UnsupportedFormat(
                 f"model {name!r} reads {model.alphabet} and {source} {machine.alphabet}: take models of one machine"

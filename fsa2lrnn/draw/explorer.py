@@ -143,7 +143,7 @@ class SceneModel:
 
     Args:
         model: the model, on the CPU.
-        kind: "learned", "repaired" or "constructed".
+        kind: "learned", "repaired" or "compiled".
         said: a sentence that states on which words the model is known to be correct.
         failing: words on which the model is wrong, as letters.
     """
@@ -178,7 +178,7 @@ def build(title: str, machine: MooreMachine, models: Mapping[str, SceneModel], i
         InvalidMachine: if a model has other letters.
 
     >>> from fsa2lrnn import compile_machine, zoo
-    >>> page = build("parity", zoo.parity(), {"constructed": SceneModel(compile_machine(zoo.parity()), "constructed")})
+    >>> page = build("parity", zoo.parity(), {"compiled": SceneModel(compile_machine(zoo.parity()), "compiled")})
     >>> page.startswith("<!doctype html>"), "http://" in page.replace("http://www.w3.org", "")
     (True, False)
     """
@@ -202,17 +202,17 @@ def _width(drawing: Markup) -> float:
     return float(drawing.partition('viewBox="0 0 ')[2].split(" ", 1)[0])
 
 
-def constructed(model: LRNN, machine: MooreMachine) -> SceneModel:
+def compiled(model: LRNN, machine: MooreMachine) -> SceneModel:
     """Return a compiled model with a sentence that states its proof, if the joint states are few enough to enumerate.
 
     >>> from fsa2lrnn import compile_machine, zoo
-    >>> constructed(compile_machine(zoo.parity()), zoo.parity()).said.partition("; ")[2]
+    >>> compiled(compile_machine(zoo.parity()), zoo.parity()).said.partition("; ")[2]
     'every shape of call, batch and number of threads.'
     """
     verdict = prove_equivalent(model, machine, _PAIRS)
     if isinstance(verdict, Proved):
-        return with_verdict(model, "constructed", verdict)
-    return SceneModel(model, "constructed", "Compiled from the automaton.")
+        return with_verdict(model, "compiled", verdict)
+    return SceneModel(model, "compiled", "Compiled from the automaton.")
 
 
 def searched(model: LRNN, machine: MooreMachine, seconds: float, ignore: Ignore = ()) -> SceneModel:
@@ -222,7 +222,7 @@ def searched(model: LRNN, machine: MooreMachine, seconds: float, ignore: Ignore 
         return with_verdict(model, "learned", verdict)
     if verdict.checked_length is None:
         said = "Correct on all words that are read letter by letter: all reachable joint states were enumerated."
-        return SceneModel(model, "constructed", said)
+        return SceneModel(model, "compiled", said)
     return SceneModel(model, "learned", f"No counterexample found in {seconds:g} seconds, which proves nothing.")
 
 

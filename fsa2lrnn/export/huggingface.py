@@ -179,7 +179,7 @@ class HuggingFace(Code):
 
     def describe(self, model: nn.Module) -> str:
         positions = ", at every position" if _rotary(model) else ""
-        return f"{described(self.kind)}, one token a call with its cache{positions}"
+        return f"{described(self.kind)}, one token per call with its cache{positions}"
 
     def versions(self) -> dict[str, str]:
         return versions()

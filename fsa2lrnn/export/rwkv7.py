@@ -69,7 +69,7 @@ class RwkvPackage(Code):
 
     def describe(self, model: object) -> str:  # noqa: ARG002 - the same for all
         packages = self.versions()
-        return f"RWKV_x070 of rwkv {packages['rwkv']} on torch {packages['torch']}, one token a call with its state"
+        return f"RWKV_x070 of rwkv {packages['rwkv']} on torch {packages['torch']}, one token per call with its state"
 
     def dtype(self, model: Any) -> str:
         return str(model.z["emb.weight"].dtype).removeprefix("torch.")

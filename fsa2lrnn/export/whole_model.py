@@ -193,7 +193,7 @@ def prove(
         return result
     if exported.changed:
         raise CheckpointError(
-            "every word is answered rightly that is read one token a call, but calls of several tokens may answer "
+            "every word is answered rightly that is read one token per call, but calls of several tokens may answer "
             f"otherwise, as weights differ from those that `export` writes ({shortened(', '.join(exported.changed))}): "
             "export it again"
         )

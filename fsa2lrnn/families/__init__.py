@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.compile.recurrence import Recurrence, compile_recurrence
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat, meant
 from fsa2lrnn.families.channels import Affine, integer_affine, separating_channels
 from fsa2lrnn.families.closure import Obstruction
 from fsa2lrnn.families.family_answers import CertifiedAnswer, FamilyAnswer, Impossibility, Term, Unknown, Witness
@@ -33,7 +33,7 @@ from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_channels
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.refutation import refute, refuted
-from fsa2lrnn.layers import BLOCK, DESCRIPTIONS, FACTORS, is_family, is_layer, of_name
+from fsa2lrnn.layers import BLOCK, DESCRIPTIONS, FACTORS, LAYERS, is_family, is_layer, of_name
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ FAMILIES: dict[str, str] = DESCRIPTIONS
 
 
 def represent(
-    machine: MooreMachine,
+    machine: MachineSource,
     family: str | Family | HouseholderProducts,
     short_words: bool = True,
     readout: Literal["any", "linear"] = "any",
@@ -87,7 +87,7 @@ def represent(
     """Decide whether a layer of a family can represent a machine, with one vector per state.
 
     Args:
-        machine: any machine; its minimal machine is represented.
+        machine: any machine, or its source; its minimal machine is represented.
         family: a name in `FAMILIES`, or of a layer (`fsa2lrnn.layers`), which gets the answer of the family that
             contains it; or a user-defined family. T3 decides the input-independent and diagonal families exactly. For
             the others, sufficient conditions and bounds are tested. S4, S4D, S5 and LRU are narrower than their
@@ -108,17 +108,17 @@ def represent(
     family = family_of(family) if isinstance(family, str) else family
     if readout not in ("any", "linear"):
         raise UnsupportedFormat(f"readout={readout!r} is not known: any or linear")
+    minimal = minimise(as_machine(machine))
     if readout == "linear":
-        return linear_readout(minimise(machine), *_properties(family))
+        return linear_readout(minimal, *_properties(family))
     if isinstance(family, Family):
-        return _decide(minimise(machine), family, short_words)
+        return _decide(minimal, family, short_words)
     if isinstance(family, HouseholderProducts):
-        return _products(minimise(machine), family, short_words)
+        return _products(minimal, family, short_words)
     if block := BLOCK.fullmatch(family):
-        return blocks_of_size(minimise(machine), int(block[1]))
+        return blocks_of_size(minimal, int(block[1]))
     if factors := FACTORS.fullmatch(family):
-        return householder(minimise(machine), int(factors[1]))
-    minimal = minimise(machine)
+        return householder(minimal, int(factors[1]))
     if family == "householder":
         answer = householder(minimal)
         if isinstance(answer, CertifiedAnswer):
@@ -202,7 +202,8 @@ def family_of(name: str) -> str:
     if is_family(name):
         return name
     if not is_layer(name):
-        raise UnsupportedFormat(f"family {name!r} is not known: choose one of {', '.join(FAMILIES)}")
+        near = meant(name, [*FAMILIES, *LAYERS])
+        raise UnsupportedFormat(f"family {name!r} is not known: {near}choose one of {', '.join(FAMILIES)}")
     row = of_name(name)
     if not row.family:
         raise UnsupportedFormat(f"{name} is described by no family: {row.abilities}")

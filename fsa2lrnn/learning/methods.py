@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from fsa2lrnn.automata.language import minimise, output_classes, share_cells
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.compile.heads import heads_of
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
@@ -146,7 +146,7 @@ def learn(
         return learned
 
 
-def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", seed: int = 0) -> Learned:
+def then_prove(model: LRNN, source: MachineSource, sampler: str = "task", seed: int = 0) -> Learned:
     """Return the machine of a trained model that is an automaton (`Layer.is_finite`), with the verdict on it.
 
     For one layer of one-hot columns over letters the machine is read from the heads and verified. For other models the
@@ -157,7 +157,7 @@ def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", s
         BudgetExceeded: if the machine has too many states.
     """
     begun = time.monotonic()
-    machine = MooreMachine.from_source(source) if isinstance(source, str) else source
+    machine = as_machine(source)
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
     if not model.recurrences[0].has_maps or len(model.layers) > 1 or model.config.token_shift:
         return _whole(model, LearningTarget(examples.machine, examples.sampler, examples.outputs), begun)

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, meant
 from fsa2lrnn.nn.layers import LAYERS
 from fsa2lrnn.reading import Allowed, check_fields, whole
 
@@ -165,7 +165,9 @@ def recipe_for(n_states: int | None, is_refined: bool = False, **changes: object
     """
     names = [field.name for field in fields(Recipe)]
     if unknown := sorted(set(changes) - set(names)):
-        raise UnsupportedFormat(f"{', '.join(unknown)}: no such setting of a recipe, which has {', '.join(names)}")
+        raise UnsupportedFormat(
+            f"{', '.join(unknown)}: no such setting of a recipe; {meant(unknown[0], names)}it has {', '.join(names)}"
+        )
     if changes.get("layer", "block") != "block":
         return Recipe(**{"heads": _HEADS, **changes})
     plain = {"noise": 0.0, "suffixes": n_states}

@@ -67,7 +67,7 @@ class Agreement:
         """Return the counts as text that continues "a machine of n states"."""
         low, high = self.interval
         outputs = f"{self.right_labels:,} of {self.labels:,} held-out outputs"
-        beyond = "Of longer or other words that says nothing"
+        beyond = "This says nothing about longer words or words drawn otherwise"
         if self.noise == 0:
             return (
                 f", right on {self.right:,} of {self.words:,} held-out words, on {outputs}: on words drawn like these "

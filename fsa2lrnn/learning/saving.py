@@ -2,7 +2,7 @@
 
 `learn.json` holds the recipe and the source; `checkpoint.bin` is a safetensors file with all that resuming needs. At
 the end `model.safetensors` is the proved or tested model, `network.safetensors` the trained one, `machine.json` and
-`machine.dot` the machine, `trail.jsonl` the records, and `learned.json` the evidence. Files are replaced atomically. A
+`machine.dot` the machine, `log.jsonl` the records, and `learned.json` the evidence. Files are replaced atomically. A
 finished run that is called again keeps its results until the new ones are complete.
 """
 
@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 FORM = FileFormat("fsa2lrnn-learning", 1)
 ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
 MODEL, NETWORK, MACHINE, RESULT = "model.safetensors", "network.safetensors", "machine.json", "learned.json"
-RESULTS = (MODEL, NETWORK, MACHINE, "machine.dot", "trail.jsonl", RESULT)
+RESULTS = (MODEL, NETWORK, MACHINE, "machine.dot", "log.jsonl", RESULT)
 _NEW_RESULTS = ".results"  # the folder that new results are written to first
 _SAVE_SECONDS = 30.0
 
@@ -120,7 +120,7 @@ def _write_results(folder: Path, found: Learned) -> None:
     for name, text in ((MACHINE, found.machine.to_json()), ("machine.dot", found.machine.to_dot())):
         write_atomically(folder / name, text.encode())
     lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found.trail)
-    write_atomically(folder / "trail.jsonl", lines.encode())
+    write_atomically(folder / "log.jsonl", lines.encode())
     _write_json(folder / RESULT, summary(found))
 
 

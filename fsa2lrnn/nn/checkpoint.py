@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import init
 from torch.overrides import TorchFunctionMode
 
-from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, MissingFile, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.layer_checks import check_layers
@@ -49,7 +49,8 @@ def load(path: str | Path) -> LRNN:
     Memory for the configured sizes is allocated only after they agree with the file's tensors.
 
     Raises:
-        CheckpointError: for a file that is missing, damaged, incomplete, of another program or of another version.
+        MissingFile: for a file that does not exist; it is a `FileNotFoundError`.
+        CheckpointError: for a file that is damaged, incomplete, of another program or of another version.
         FalseDeclaration: for a user-defined layer that computes other than it declares (`check_layers`).
     """
     path = Path(path)
@@ -88,9 +89,7 @@ def _config(path: Path, metadata: Mapping[str, str]) -> LRNNConfig:
             raise CheckpointError("it has none")
         return LRNNConfig.from_json(parse_json(metadata["config"], "the configuration"))
     except Fsa2LrnnError as error:
-        raise CheckpointError(
-            f"{path} has a configuration that cannot be read ({error}): save the model again"
-        ) from error
+        raise CheckpointError(f"{path} has a configuration that cannot be read: {error}") from error
 
 
 _OF_TENSORS = ("normal_", "uniform_", "random_", "exponential_")
@@ -202,11 +201,11 @@ def _in_order(content: bytes) -> bytes:
 def open_tensors(path: Path, form: FileFormat) -> Iterator[TensorFile]:
     """Open a file of tensors, which must be of this format and version.
 
-    Raises `CheckpointError`, within the `with` block too, for a file that is missing, damaged, or of another format or
-    version.
+    Raises `MissingFile`, and `CheckpointError`, within the `with` block too, for a file that is damaged, or of another
+    format or version.
     """
     if not path.is_file():
-        raise CheckpointError(f"no such file: {path}")
+        raise MissingFile(f"no such file: {path}")
     try:
         with safe_open(path, framework="pt") as source:
             metadata = source.metadata() or {}

@@ -23,6 +23,9 @@ from torch.autograd.function import once_differentiable
 DTYPES = (torch.float32, torch.float64)  # which kernels compute in without conversion
 WORTH_A_THREAD = 1 << 17  # multiplications; a tenth of a millisecond or less
 
+# Whether `torch.export` traces a call (torch 2.7): then nothing may look at values or run compiled loops.
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
+
 Kernel = Callable[..., None]
 Part = tuple[int, ...]
 Backward = Callable[..., tuple[Tensor | None, ...]]

@@ -14,6 +14,7 @@ from torch.nn.functional import embedding
 from fsa2lrnn.errors import CheckpointError, InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import repeats
 from fsa2lrnn.nn.affine import EPS, Readout, SwitchedAffine
+from fsa2lrnn.nn.compiled import is_exporting
 from fsa2lrnn.nn.config import LRNNConfig, adds, connect
 from fsa2lrnn.nn.gate import Gate, Values, look_up
 from fsa2lrnn.nn.layers import LAYERS, BlockLayerConfig, Layer, name_of
@@ -211,6 +212,8 @@ class LRNN(nn.Module):
         "letters", which is fast without compiled scans for small alphabets, is the method of that name in a first layer
         with tables (`fsa2lrnn.nn.scan_tokens`) and "sequential" in all other layers.
 
+        `torch.export` traces it for one shape of tokens, by the sequential scan if `method` is "auto".
+
         Raises `InvalidWord` for tokens of another dtype or shape and, on the CPU, for tokens that are not letters.
         """
         stream, _ = self._run(tokens, self.initial_state(len(tokens)), method, goes_on=False)
@@ -247,6 +250,7 @@ class LRNN(nn.Module):
         A first layer with few distinct inputs reads them letter by letter of the alphabet instead of token by token.
         """
         self._check_tokens(tokens)
+        method = "sequential" if method == "auto" and is_exporting() else method
         stream, after = self.embedding(tokens), []
         for i in range(len(self.layers)):
             if i == 0 and self._has_few_inputs(tokens):
@@ -360,7 +364,7 @@ class LRNN(nn.Module):
                 f"tokens of type {tokens.dtype} and shape {tuple(tokens.shape)}: give int64, shape (B, T)"
             )
         # On a GPU, reading the data would stall the queue; there the embedding raises the error.
-        if tokens.device.type == "cpu" and tokens.numel():
+        if tokens.device.type == "cpu" and tokens.numel() and not is_exporting():
             low, high = int(tokens.min()), int(tokens.max())
             if low < 0 or high >= len(self.alphabet):
                 wrong = low if low < 0 else high

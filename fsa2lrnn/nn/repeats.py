@@ -13,6 +13,8 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from fsa2lrnn.nn.compiled import is_exporting
+
 _WORTH = 1 << 12  # rows from which numbering them pays
 _REPEATS = 8  # least average number of occurrences per row
 _CODES = 1 << 22  # largest number of pairs of rows that are counted
@@ -38,7 +40,7 @@ def number(stream: Tensor) -> NumberedRows | None:
     ([[1.0, 0.0], [0.0, 1.0]], [0, 1, 0, 1, 0])
     """
     batch, length, width = stream.shape
-    if batch * length < _WORTH or stream.requires_grad or stream.device.type != "cpu":
+    if batch * length < _WORTH or stream.requires_grad or stream.device.type != "cpu" or is_exporting():
         return None
     flat = stream.reshape(-1, width).contiguous()
     # Rows are compared by their bits: a NaN equals itself, and −0 differs from 0.

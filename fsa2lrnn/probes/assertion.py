@@ -36,8 +36,8 @@ from .operators import Operator, operator
 from .random_words import RESET
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-LENGTHS = (1, 63, 64, 65, 4096, 10**6)
-BORDERS = (64,)  # chunk sizes at whose borders sequences are cut by default
+LENGTHS = (4096, 10**6)  # numbers of tokens, in addition to 1 and those at the borders of chunks
+BORDERS = (64,)  # chunk sizes at whose borders sequences are cut, for a kernel whose signature has none
 RUNS = 12  # the most short cases with which a diagnosis is compared
 
 
@@ -68,12 +68,14 @@ class ProbeReport:
         cases: the number of cases run, by kind and dtype.
         proved: the number of operations of the reference forms that the audit proved exact on words of these families.
         omitted: sentences that name omitted cases, with the reason.
+        crossed: the chunk sizes beyond which a compared word went on.
     """
 
     op: str
     cases: dict[tuple[str, str], int] = field(default_factory=dict)
     proved: int = 0
     omitted: list[str] = field(default_factory=list)
+    crossed: set[int] = field(default_factory=set)
 
     def count(self, kind: str, dtype: torch.dtype) -> None:
         key = kind, str(dtype).removeprefix("torch.")
@@ -85,14 +87,16 @@ class ProbeReport:
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} in {dtype}: {n}" for (kind, dtype), n in self.cases.items())
-        return "\n".join([f"{self.op}: exact in {sum(self.cases.values())} cases ({kinds})", *self.omitted])
+        total = sum(self.cases.values())
+        borders = f", across the borders of chunks of {', '.join(map(str, sorted(self.crossed)))}" * bool(self.crossed)
+        return "\n".join([f"{self.op}: exact in {total} case{'s' * (total != 1)} ({kinds}){borders}", *self.omitted])
 
 
 def assert_exact(
     kernel: Kernel,
     op: str,
     dtypes: Sequence[torch.dtype] = DTYPES,
-    lengths: Sequence[int] = LENGTHS,
+    lengths: Sequence[int] | None = None,
     chunk_sizes: Sequence[int] | None = None,
     variable_lengths: bool = True,
     initial_state: bool = True,
@@ -111,9 +115,11 @@ def assert_exact(
             kernel without one of these keywords cannot do is not tried, which the result says.
         op: the operator, a key of `OPERATORS`.
         dtypes: the dtypes of the tensors. Log gates and states are float32, as in flash-linear-attention.
-        lengths: the numbers of tokens. Longer ones than 65,536 run in the first dtype, with one sequence and one head.
+        lengths: the numbers of tokens, by default 1, C − 1, C and C + 1 for each chunk size C, 4,096 and 1,000,000.
+            Longer ones than 65,536 run in the first dtype, with one sequence and one head.
         chunk_sizes: values for the kernel's argument `chunk_size`, and borders at which sequences are cut. By default
-            the kernel's own chunk size, and borders of 64.
+            the value that the kernel's signature gives `chunk_size`, or borders of 64. A kernel whose chunks are longer
+            than that passes though it is wrong at their borders.
         variable_lengths: whether to test padded batches, and packed sequences if the kernel takes `cu_seqlens`.
         initial_state: whether to test initial states, and a state carried over several calls.
         gradients: whether to test the gradients of all inputs; False for a kernel without a backward pass.
@@ -147,6 +153,10 @@ def assert_exact(
     for dtype in dtypes:
         if dtype not in BITS:
             raise ValueError(f"dtypes has {dtype}: the probes are proved for {', '.join(map(str, BITS))}")
+    own = Caller(operation, kernel, device, head_dim=head_dim).own_chunk
+    borders = tuple(chunk_sizes or ((own,) if own else BORDERS))
+    if lengths is None:
+        lengths = sorted({1, *(c + i for c in borders for i in (-1, 0, 1) if c + i > 0), *LENGTHS})
     if wrong := [n for n in lengths if n < 1]:
         raise ValueError(f"lengths has {wrong[0]}: a sequence has at least one token")
     coverage = ProbeReport(operation.name)
@@ -155,7 +165,6 @@ def assert_exact(
         if operation.name in ("simple_gla", "state_passing") and max(lengths) > LONG:
             lengths = [n for n in lengths if n <= LONG]
             coverage.omit(f"not tried: more than {LONG} tokens: without resets a sum of all writes is not periodic")
-    borders = tuple(chunk_sizes or BORDERS)
     for chunk in chunk_sizes or (None,):
         caller = Caller(operation, kernel, device, head_dim=head_dim)
         if chunk is not None:
@@ -185,9 +194,12 @@ def assert_exact(
                             raise
                         continue
                     coverage.count(case.kind, dtype)
+                    coverage.crossed |= {c for c in borders if operation.length(case.inputs) > c}
                     break
         if not caller.takes("chunk_size"):
             break
+    for chunk in sorted({*borders} - coverage.crossed):
+        coverage.omit(f"not tried: words of more than a chunk of {chunk}")
     return coverage
 
 

@@ -66,6 +66,8 @@ class Caller:
         except (TypeError, ValueError):  # a builtin
             parameters = dict[str, inspect.Parameter]()
         kinds = {p.kind for p in parameters.values()}
+        own = parameters["chunk_size"].default if "chunk_size" in parameters else None
+        self.own_chunk = own if isinstance(own, int) and own > 0 else None
         self._named = {n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         self._any_keyword = not parameters or inspect.Parameter.VAR_KEYWORD in kinds
         self._forwards = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds

@@ -12,7 +12,7 @@ from torch import Tensor
 from .audit import Audit, InexactProbe
 from .calls import Caller, WrongResult
 from .cases import Case, expected
-from .differences import Difference, difference
+from .differences import Difference, counted, difference
 from .operators import Operator
 from .random_words import RESET
 
@@ -188,7 +188,7 @@ def fault(
     for run in (c for c in runs if first.quantity == "state" and not c.cuts):
         other = difference(op, run, caller.run(run, dtype), expected(op, run))
         if other is not None and other.quantity == "o":  # says more than the final state of a shorter word
-            return f"{_by_position(op, run, other, chunk_sizes)} (in a word of {op.length(run.inputs)} tokens)"
+            return f"{_by_position(op, run, other, chunk_sizes)} (in a word of {counted(op.length(run.inputs))})"
     return _by_position(op, case, first, chunk_sizes)
 
 

@@ -128,12 +128,21 @@ def _first(
 _LINES = 12  # the most tokens of a word that a message shows
 
 
+def counted(n: int) -> str:
+    """Return a number of tokens as text.
+
+    >>> counted(1), counted(2)
+    ('1 token', '2 tokens')
+    """
+    return f"{n} token{'s' * (n != 1)}"
+
+
 def describe(
     op: Operator, dtype: torch.dtype, case: Case, first: Difference, short: Case, last: Difference, likely: str
 ) -> str:
     """Return the message of `InexactKernel` for a case, its first difference, and the same for the shrunk case."""
     T = op.length(case.inputs)
-    share = f"{first.wrong} of {first.entries} entries of {first.quantity} are wrong"
+    share = f"{first.wrong} of {first.entries} entries of {first.quantity} {'is' if first.wrong == 1 else 'are'} wrong"
     if first.last_token is not None:
         one = first.token == first.last_token
         share += f", token {first.token} of {T}" if one else f", tokens {first.token} to {first.last_token} of {T}"
@@ -152,7 +161,7 @@ def shortest(op: Operator, short: Case, there: str = "") -> list[str]:
     """Return lines that describe a shrunk case."""
     n = op.length(short.inputs)
     return [
-        f"  shortest word found: {n} token{'s' * (n > 1)}{there}",
+        f"  shortest word found: {counted(n)}{there}",
         *(f"    {line}" for line in letters(op, short)),
     ]
 
@@ -160,7 +169,8 @@ def shortest(op: Operator, short: Case, there: str = "") -> list[str]:
 def letters(op: Operator, case: Case) -> list[str]:
     """Return lines that describe a case: its scale and cuts, its initial state, and the inputs at each token.
 
-    The lines contain the nonzero entries of the first sequence and head, for at most 12 tokens.
+    The lines contain the nonzero entries of the first sequence and head, for at most 12 tokens, which change the state
+    or read it; of more such tokens the first and the last 6.
     """
     lines = [f"scale {case.scale}" + (f", cut before tokens {list(case.cuts)}" if case.cuts else "")]
     if case.lengths:
@@ -168,14 +178,20 @@ def letters(op: Operator, case: Case) -> list[str]:
     if case.state is not None:
         lines.append(f"initial state {_sparse(case.state[0, 0] if op.heads else case.state[0])}")
     T = op.length(case.inputs)
-    for t in range(min(T, _LINES)):
-        parts = list[str]()
-        for name, x in op.cut(case.inputs, t, t + 1).items():
-            if name not in op.static:
-                entry = x[0, :, 0] if op.heads else x[0]
-                parts.append(f"{name} {_sparse(entry[0] if entry.shape[0] == 1 else entry)}")
+    entries = {n: x[0, :, 0] if op.heads else x[0] for n, x in case.inputs.items() if n not in op.static}
+    acts = [(x != op.idle.get(n, torch.zeros(())).to(x)).reshape(T, -1).any(1) for n, x in entries.items()]
+    active = torch.stack(acts).any(0).nonzero()[:, 0].tolist()
+    if len(active) < T:
+        lines.append(f"{counted(T - len(active))} without effect")
+    for i, t in enumerate(active):
+        if _LINES // 2 <= i < len(active) - _LINES // 2 and len(active) > _LINES:
+            if i == _LINES // 2:
+                lines.append(f"… {counted(len(active) - _LINES)} …")
+            continue
+        rows = {n: x.reshape(T, -1, *x.shape[1:])[t] for n, x in entries.items()}
+        parts = (f"{n} {_sparse(x[0] if x.shape[0] == 1 else x)}" for n, x in rows.items())
         lines.append(f"token {t}: " + ", ".join(parts))
-    return [*lines, *([f"and {T - _LINES} more tokens"] if T > _LINES else [])]
+    return lines
 
 
 def _sparse(x: Tensor) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from fsa2lrnn.automata.counting import Ignore
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
@@ -294,7 +294,7 @@ _ATTEMPTS = (  # tried in this order until the repaired model is right
 
 def repair(
     model: LRNN,
-    machine: MooreMachine,
+    machine: MachineSource,
     mode: Mode = "least",
     ignore: Ignore = (),
     seconds: float | Deadline | None = None,
@@ -305,7 +305,7 @@ def repair(
 
     Args:
         model: one block layer over letters, right at least on short words.
-        machine: over the same letters; the output on the empty word does not count.
+        machine: over the same letters, or its source; the output on the empty word does not count.
         mode: "least" for the least change; "deadbeat" for blocks that forget all but their image, so that finitely many
             states are reachable; "dyadic" for dead-beat blocks whose arithmetic is exact in the model's dtype. A dyadic
             model is proved equal to the machine on all words but the empty one before it is returned.
@@ -331,7 +331,7 @@ def repair(
         raise UnsupportedFormat(f"cannot repair a {type(model).__name__}: only an LRNN exposes its recurrence")
     if len(model.layers) > 1:
         raise UnsupportedFormat(f"the model has {len(model.layers)} layers: only models with one layer can be repaired")
-    deadline = Deadline.of(seconds)
+    machine, deadline = as_machine(machine), Deadline.of(seconds)
     tables = switched(model).to(torch.float64)
     goal = specification_of(model, machine, ignore)
     states = RepairStates.of(goal)

@@ -218,7 +218,7 @@ def check_writers(names: Collection[str]) -> None:
     if "tensorboard" in names:
         require("tensorboard", None, "tensorboard=True")
     if "wandb" in names:
-        require("wandb", "wandb", "wandb=True")
+        require("wandb", "wandb", "--wandb")
 
 
 @contextmanager
@@ -261,7 +261,7 @@ def _wandb(settings: Settings, folder: Path, resume: bool) -> Iterator[Write]:
     The environment variables WANDB_MODE, WANDB_PROJECT and WANDB_ENTITY set the destination; the mode "offline" writes
     to the folder.
     """
-    wandb, path = require("wandb", "wandb", "wandb=True"), folder / _ID
+    wandb, path = require("wandb", "wandb", "--wandb"), folder / _ID
     if not (resume and path.exists()):
         write_atomically(path, f"{secrets.token_hex(4)}\n".encode())
     run = wandb.init(

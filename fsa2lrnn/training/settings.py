@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, meant
 from fsa2lrnn.layers import is_layer, trained_name
 from fsa2lrnn.nn.checkpoint import load
 from fsa2lrnn.nn.config import MAX_LAYERS, LRNNConfig
@@ -258,4 +258,5 @@ def _unknown_setting(names: list[str], layer: str) -> str:
     others = [kind for kind, of in LAYERS.items() if set(names) & set(of.Config.options())]
     if others:
         return f"{text}, nor an option of the layer {layer!r}; it is one of {', '.join(others)}"
-    return f"{text}; there are {', '.join(field.name for field in fields(Settings))}"
+    settings = [field.name for field in fields(Settings)]
+    return f"{text}; {meant(names[0], settings)}there are {', '.join(settings)}"

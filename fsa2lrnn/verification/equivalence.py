@@ -25,7 +25,7 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.checker.margins import ScaledReadout
 from fsa2lrnn.checker.pairs import steps_exactly
 from fsa2lrnn.checker.replay import ShortWords, least_margin
@@ -143,7 +143,7 @@ class ProvableSystem(TransitionSystem[np.ndarray, np.ndarray], Protocol):
 
 def prove_equivalent(
     model: LRNN | Recurrence,
-    machine: MooreMachine,
+    machine: MachineSource,
     budget: int = BUDGET,
     empty_word: bool = True,
     ignore: Ignore = (),
@@ -154,7 +154,7 @@ def prove_equivalent(
 
     Args:
         model: a module in the dtype of the proof (float64, float32, bfloat16, float16), or exact integer tables.
-        machine: the machine, over the same letters in any order.
+        machine: the machine, over the same letters in any order, or its source.
         budget: the most joint states to explore.
         empty_word: whether the output on the empty word counts too; trained models have rarely learned it.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
@@ -182,7 +182,7 @@ def prove_equivalent(
     >>> type(verdict).__name__, verdict.transitions, verdict.scans
     ('Proved', 4, ('sequential', 'pscan', 'chunked', 'fused'))
     """
-    deadline = Deadline.of(seconds)
+    machine, deadline = as_machine(machine), Deadline.of(seconds)
     if isinstance(model, Recurrence):
         if certificate is not None:
             raise UnsupportedFormat("certificates are of modules: compile the tables, and prove the model equivalent")

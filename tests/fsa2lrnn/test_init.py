@@ -56,6 +56,30 @@ def test_functions_stay_functions_whatever_was_imported_before(first):
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
+def test_functions_take_the_source_of_a_machine(tmp_path):
+    source = tmp_path / "m.json"
+    source.write_text(zoo.parity().to_json())
+    for same in ("task:parity", str(source), source, zoo.parity()):
+        assert fsa2lrnn.equivalent(same, "task:parity") is None
+    model = fsa2lrnn.compile_machine(source)
+    assert isinstance(fsa2lrnn.prove_equivalent(model, source), fsa2lrnn.Proved)
+    assert fsa2lrnn.falsify(model, source).checked_length is None
+    assert fsa2lrnn.certify(model, source, work=1e6).horizon > 100
+    assert fsa2lrnn.represent(source, "diagonal[0,1]").answer == "no"
+    assert fsa2lrnn.classify(source).kind == "group"
+    assert fsa2lrnn.choose(source).form == "onehot"
+    assert fsa2lrnn.repair(model, source).heads[0].image.rank == 2
+    assert fsa2lrnn.decompose(source).cascade.n_layers == 1
+    assert fsa2lrnn.compile_recurrence(source).transduce("1") == [True]
+    for wrong in (5, None, [1, 0], zoo.parity):
+        with pytest.raises(UnsupportedFormat, match=r"of type \w+ is not an automaton: give a MooreMachine, a source"):
+            fsa2lrnn.compile_machine(wrong)
+    with pytest.raises(FileNotFoundError, match=r"no such file: nowhere\.dot"):
+        fsa2lrnn.compile_machine("nowhere.dot")
+    with pytest.raises(FileNotFoundError, match=r"no such file: nowhere\.safetensors"):
+        fsa2lrnn.load("nowhere.safetensors")
+
+
 @pytest.fixture
 def now(monkeypatch):
     """A clock that tests set."""
@@ -79,6 +103,14 @@ def test_the_time_runs_from_construction_and_no_limit_has_no_end(now):
     assert Deadline.of(None).left() == NEVER.share(0.1).left() == math.inf
     now[0] += 1e9
     NEVER.check("nothing")
+
+
+def test_a_deadline_of_the_processor_does_not_pass_while_others_run(monkeypatch):
+    clocks = SimpleNamespace(monotonic=lambda: 1e9, process_time=lambda: 3.0)
+    monkeypatch.setattr(deadline, "time", clocks)
+    limit = Deadline.of(2, of_processor=True)
+    clocks.process_time = lambda: 4.0
+    assert (limit.left(), limit.share(0.5).left(), limit.share(0.5).of_processor) == (1.0, 0.5, True)
 
 
 def test_a_deadline_stands_for_itself_and_other_limits_are_positive():

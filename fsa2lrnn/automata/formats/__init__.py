@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from fsa2lrnn.automata.language import Completion, trim, widen
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, SourceWarning, UnsupportedFormat, shortened
+from fsa2lrnn.errors import BudgetExceeded, MissingFile, SourceWarning, UnsupportedFormat, shortened
 from fsa2lrnn.files import FORMATS, SourceFormat, check_file, exists, write_atomically
 from fsa2lrnn.reading import decode
 
@@ -42,8 +42,9 @@ def read_source(
             paths here, by default those of tables next to the file.
 
     Raises:
-        UnsupportedFormat: if the source, its encoding or an option is not understood, or the file does not exist; the
-            message suggests a missing prefix of a regular expression or task.
+        UnsupportedFormat: if the source, its encoding or an option is not understood; the message suggests a missing
+            prefix of a regular expression or task.
+        MissingFile: if the file does not exist; it is a `FileNotFoundError`.
         BudgetExceeded: if the file is larger than 32 MiB, or its machine too large.
         InvalidMachine: with every problem of the file.
 
@@ -150,7 +151,7 @@ def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
         if text.lower().endswith(form.endings) if form.is_file else text.startswith(form.endings):
             return form
     if not for_writing and not exists(text) and (suggestion := meant(text)) is not None:
-        raise UnsupportedFormat(f"{shortened(text)}: no such file; did you mean {shortened(suggestion)}?")
+        raise MissingFile(f"{shortened(text)}: no such file; did you mean {shortened(suggestion)}?")
     verb = "written" if for_writing else "read"
     endings = ", ".join(ending for form in candidates for ending in form.endings)
     raise UnsupportedFormat(f"{shortened(text)!r} cannot be {verb}, its kind is not known: understood are {endings}")
@@ -201,7 +202,7 @@ def _read_text(path: Path) -> str:
         if path.is_dir():
             raise UnsupportedFormat(f"{path} is a directory: name one of its files")
         if not path.exists():
-            raise UnsupportedFormat(f"no such file: {path}")
+            raise MissingFile(f"no such file: {path}")
         if not path.is_file():
             raise UnsupportedFormat(f"{path} is not a regular file: copy what it holds to one")
         if (size := path.stat().st_size) > MAX_FILE_BYTES:
@@ -210,6 +211,8 @@ def _read_text(path: Path) -> str:
                 "that wrote it, or build the MooreMachine in Python"
             )
         data = path.read_bytes()
+    except MissingFile:
+        raise
     except OSError as fault:
         raise UnsupportedFormat(f"{path} cannot be read ({fault.strerror}): check the path and its rights") from None
     if not data.strip():

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import Images, enumerate_monoid
 from fsa2lrnn.automata.monoid.facts import Action, Fact, refuted
@@ -90,12 +90,12 @@ class Classification(Brief):
 
 
 def classify(
-    machine: MooreMachine, max_monoid: int = MAX_MONOID, max_seconds: float | Deadline | None = None
+    machine: MachineSource, max_monoid: int = MAX_MONOID, max_seconds: float | Deadline | None = None
 ) -> Classification:
     """Return the classification of a machine, each fact with its method, and with a witness if it is false.
 
     Args:
-        machine: any machine; it is minimised first.
+        machine: any machine, or its source; it is minimised first.
         max_monoid: the largest number of elements to enumerate of the monoid, which may have nⁿ, and of its images and
             groups. Polynomial methods have limits of their own, which their facts state.
         max_seconds: a time limit, of which each fact may use half of what remains; a fact that is not decided by then
@@ -110,7 +110,7 @@ def classify(
     >>> facts.j_trivial.witness.says
     "'ab' leads from state 0 over 1 back to 0"
     """
-    minimal = minimise(machine)
+    minimal = minimise(as_machine(machine))
     action, ask = Action.of(minimal), _Questions(Deadline.of(max_seconds))
     with limited(ask.deadline.share(0.5)):
         monoid, images = enumerate_monoid(action, max_monoid), Images(action, max_monoid, partial=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo import groups, languages, paper, sampling, small_machines
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, meant
 
 TASKS: dict[str, Callable[..., MooreMachine]] = {
     task.__name__: task
@@ -162,9 +161,7 @@ def from_task(source: str) -> MooreMachine:
 def task_named(name: str) -> Callable[..., MooreMachine]:
     """Return the function of a task by name; raise `UnsupportedFormat`, which lists the names, if it is unknown."""
     if name not in TASKS:
-        near = difflib.get_close_matches(name, TASKS)
-        suggestion = f"did you mean {' or '.join(near)}? " if near else ""
-        raise UnsupportedFormat(f"task {name!r} is not known: {suggestion}the tasks are {', '.join(TASKS)}")
+        raise UnsupportedFormat(f"task {name!r} is not known: {meant(name, TASKS)}the tasks are {', '.join(TASKS)}")
     return TASKS[name]
 
 

@@ -165,6 +165,7 @@ def _kind(kind: ModuleKind) -> dict[str, Any]:
         "polynomial": list(kind.polynomial),
         "irreducible": list(why_irreducible(kind.polynomial) or ()),
         "generator": _texts(kind.generator)[0],
+        **({} if kind.quaternion is None else {"quaternion": _texts(kind.quaternion)[0]}),
     }
 
 

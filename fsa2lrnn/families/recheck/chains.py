@@ -19,14 +19,15 @@ class CheckedKind(NamedTuple):
 
     letters: list[Letter]
     path: list[tuple[int, int]]
-    commutant: int  # the dimension of the field of maps that commute with the letters
+    commutant: int  # the dimension of the maps that commute with the letters: a field, or quaternions
     weight: int  # the least dimension of a constituent over the field of the blocks
 
 
 def check_kind(value: object, machine: CheckedMachine, field: str) -> CheckedKind:
     """Return a module and its data; raise `RejectedCertificate` unless it is proved to be irreducible."""
     names = ("letters", "path", "element", "covector", "polynomial", "irreducible", "generator")
-    tables, steps, element, covector, polynomial, reason, generator = fields(value, *names)
+    more = ("quaternion",) if type(value) is dict and "quaternion" in value else ()
+    tables, steps, element, covector, polynomial, reason, generator, *second = fields(value, *names, *more)
     d, n_letters = len(as_list(steps)) + 1, len(machine.delta)
     require(len(as_list(tables)) == n_letters, "a kind has letters that are not the machine's")
     letters: list[Letter] = []
@@ -47,11 +48,28 @@ def check_kind(value: object, machine: CheckedMachine, field: str) -> CheckedKin
         image = times(image, t)
         image[0] += c
     require(not any(image), "what commutes does not satisfy its polynomial")
-    require(d % k == 0, f"{d} dimensions are no space over what commutes")
-    check_norton(letters, read_element(element, machine), first, rationals(covector, d), k)
+    commutant = 2 * k if second else k
+    for row in second:
+        _check_quaternions(t, _endomorphism(row, letters, path), polynomial)
+    require(d % commutant == 0, f"{d} dimensions are no space over what commutes")
+    check_norton(letters, read_element(element, machine), first, rationals(covector, d), commutant)
     # Over ℂ the module splits into k conjugates; over ℝ they come in pairs unless the polynomial has a real root.
     parts = {"Q": k, "R": 1 if field == "R" and real_roots(polynomial) else 2, "C": 1}[field]
-    return CheckedKind(letters, path, k, d // k * parts)
+    return CheckedKind(letters, path, commutant, d // k * parts)
+
+
+def _check_quaternions(t: Letter, s: Letter, polynomial: list[int]) -> None:
+    """Raise `RejectedCertificate` unless t² = −a, s² = −b and st = −ts with a, b > 0, on the first basis vector.
+
+    Maps that commute with the letters are equal if they are equal there. These generate quaternions without zero
+    divisors, even over the reals, since x² + ay² + bz² + abw² = 0 has no other solution than 0.
+    """
+    first = [int(j == 0) for j in range(len(t))]
+    require(polynomial[1:] == [0, 1] and polynomial[0] > 0, "the square of a quaternion is not −a, a > 0")
+    square = times(times(first, s), s)
+    require(square[0] < 0 and not any(square[1:]), "the square of a second quaternion is not −b, b > 0")
+    both = zip(times(times(first, s), t), times(times(first, t), s), strict=True)
+    require(all(x == -y for x, y in both), "two quaternions do not anticommute")
 
 
 def _endomorphism(row: object, letters: list[Letter], path: list[tuple[int, int]]) -> Letter:

@@ -35,7 +35,8 @@ def modulo(total: list[Any], products: list[tuple[list[Any], list[Any]]], h: lis
 def check_irreducible(polynomial: list[int], reason: object) -> None:
     """Raise `RejectedCertificate` unless a monic polynomial is irreducible for a reason [kind, m].
 
-    The reasons are a degree of at most 3 without integer roots, and the m-th cyclotomic polynomial.
+    The reasons are a degree of at most 3 without integer roots, the m-th cyclotomic polynomial, and Eisenstein's
+    criterion for the prime m after a substitution of x + s for x.
     """
     kind, m = as_list(reason)
     largest = max(map(abs, polynomial[:-1]))
@@ -48,6 +49,12 @@ def check_irreducible(polynomial: list[int], reason: object) -> None:
         # (T33).
         roots = k > 1 and any(modulo([*polynomial], [], [-r, 1]) == [0] for r in range(-largest - 1, largest + 2))
         require(not roots, "a polynomial has a root")
+    elif kind == "eisenstein":
+        require(2 <= m <= MAX_ORDER and prime_factors(m)[0] == [m], f"{m} is not a prime up to {MAX_ORDER}")
+        spend(m * k * k)
+        moved = (_at_sum(polynomial, s) for s in range(m))
+        is_met = any(not any(c % m for c in h[:-1]) and h[0] % m**2 for h in moved)
+        require(is_met, f"a polynomial does not meet Eisenstein's criterion for {m}")
     else:
         require(
             kind == "cyclotomic",
@@ -55,6 +62,15 @@ def check_irreducible(polynomial: list[int], reason: object) -> None:
         )
         require(1 <= m <= MAX_ORDER, f"{m} is not the order of a root of unity up to {MAX_ORDER}")
         require(polynomial == _cyclotomic(m), f"a polynomial is not the {m}-th cyclotomic one")
+
+
+def _at_sum(polynomial: list[int], s: int) -> list[int]:
+    """Return the coefficients of the polynomial at x + s, by Horner's rule."""
+    moved = list(polynomial)
+    for i in range(len(moved) - 1):
+        for j in range(len(moved) - 2, i - 1, -1):
+            moved[j] += s * moved[j + 1]
+    return moved
 
 
 def prime_factors(m: int) -> tuple[list[int], int]:

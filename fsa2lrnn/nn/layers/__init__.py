@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, meant
 from fsa2lrnn.layers import TRAINED, is_layer, trained_name
 from fsa2lrnn.nn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.nn.layers.block import BlockLayer, BlockLayerConfig
@@ -130,7 +130,8 @@ def layer_named(name: str) -> type[Layer]:
         register(name, _imported(name))
     if name not in LAYERS:
         raise UnsupportedFormat(
-            f"layer {name!r} is not known: one of {', '.join(LAYERS)}, or module:Class for a layer of your own"
+            f"layer {name!r} is not known: {meant(name, LAYERS)}one of {', '.join(LAYERS)}, or module:Class for one of "
+            "your own"
         )
     return LAYERS[name]
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.nn.compiled import DTYPES
+from fsa2lrnn.nn.compiled import DTYPES, is_exporting
 from fsa2lrnn.nn.scans.cpu import chunked, fused, fused_tokens, letters, pscan, sequential, sequential_tokens
 from fsa2lrnn.optional import is_installed
 
@@ -205,7 +205,7 @@ def _check_tokens(tokens: Tensor, n_rows: int) -> None:
     if tokens.dtype != torch.int64:
         raise InvalidWord(f"tokens of type {tokens.dtype}: give int64")
     # On a GPU, reading the data would stall the queue; there the table lookup raises the error.
-    if tokens.device.type == "cpu" and tokens.numel():
+    if tokens.device.type == "cpu" and tokens.numel() and not is_exporting():
         # Under vmap, this checks all words of all models.
         low, high = (int(end) for end in debug_unwrap(tokens).aminmax())
         if low < 0 or high >= n_rows:

@@ -18,7 +18,7 @@ import numpy as np
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.deadline import NEVER, WORK, Deadline, SearchCutShort, WorkBudget, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn.checkpoint import digest
@@ -41,7 +41,7 @@ _CLAIMED = 1 - 1e-6  # the share of a margin that is claimed, so that other CPUs
 
 def certify(
     model: LRNN | SwitchedAffine,
-    machine: MooreMachine,
+    machine: MachineSource,
     memory: int | str = "auto",
     slack: float = 0.0,
     work: float = WORK,
@@ -57,7 +57,7 @@ def certify(
 
     Args:
         model: of one layer over letters in float32 or float64, or any LRNN.
-        machine: over the same letters; the output on the empty word does not count.
+        machine: over the same letters, or its source; the output on the empty word does not count.
         memory: the number of last letters that a set remembers, or "auto" for as many as increase the length.
         slack: additional absolute tolerance for each entry of the tables. The rounding of the gates, in any order of
             summation, is always included: it is bounded from their weights (`certificate.slack_of`), and usually limits
@@ -87,7 +87,7 @@ def certify(
     >>> certify(compile_machine(zoo.parity()), zoo.parity()).horizon > 10_000
     True
     """
-    layers = check_modelled(model)
+    layers, machine = check_modelled(model), as_machine(machine)
     if method not in ("auto", "joint sets"):
         raise UnsupportedFormat(f'method {method!r} is not known: "auto" or "joint sets"')
     tables, effort = model if method != "auto" else _tables(model), WorkBudget(work, seconds)

@@ -19,7 +19,7 @@ import numpy as np
 
 from fsa2lrnn.automata.counting import BLANK, UNCOUNTED, positions_of, smallest_after_first
 from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display import Brief
@@ -95,7 +95,7 @@ class Extraction(Classes):
 
 def extract_learned(
     model: Network,
-    counts: MooreMachine | None = None,
+    counts: MachineSource | None = None,
     empty_word: bool = False,
     horizon: int = 30,
     max_classes: int = 1_000,
@@ -108,8 +108,8 @@ def extract_learned(
 
     Args:
         model: any LRNN, trained or compiled, or a module in `wrap`.
-        counts: an acceptor of the words after which the output counts; elsewhere the machine gives None. By default
-            every output counts, since a model does not record which outputs were trained.
+        counts: an acceptor, or its source, of the words after which the output counts; elsewhere the machine gives
+            None. By default every output counts, since a model does not record which outputs were trained.
         empty_word: whether the output on the empty word counts, which training rarely covers. If not, the start merges
             with a state that behaves like it on all longer words; without such a state, it has the output that the
             model's x₀ gives.
@@ -132,6 +132,7 @@ def extract_learned(
     >>> result.machine == zoo.sum_mod(3).minimise(), result.conflicts, result.held_out.agreement
     (True, 0, 1.0)
     """
+    counts = None if counts is None else as_machine(counts)
     if counts is not None and BLANK in model.outputs:
         raise UnsupportedFormat("None is an output of the model and would stand for none that counts: rename it")
     masked = MaskedModel(model, positions_of(model.alphabet, counts, empty_word), Deadline.of(seconds))

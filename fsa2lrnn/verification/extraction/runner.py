@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.automata.counting import UNCOUNTED, Positions
-from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.deadline import NEVER, Deadline, present
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.nn.layer_checks import check_layers
 from fsa2lrnn.nn.model import LayerState
@@ -86,6 +86,7 @@ class Runner:
         return to_bytes(states)
 
     def _read(self, states: States, tokens: np.ndarray) -> tuple[Tensor, States]:
+        present.at("running the model on words")
         letters = torch.from_numpy(np.ascontiguousarray(tokens)).to(states[0].device)
         if self._tables is not None:
             x = scan_tokens(letters, self._tables.A, self._tables.v, states[0].contiguous())

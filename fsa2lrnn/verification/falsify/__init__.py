@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from fsa2lrnn.automata.counting import Ignore
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, as_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.nn.network import Network
 from fsa2lrnn.symbols import encode
@@ -30,7 +30,7 @@ __all__ = ["Budget", "falsify"]
 
 def falsify(
     model: Network,
-    machine: MooreMachine,
+    machine: MachineSource,
     budget: Budget | None = None,
     ignore: Ignore = (),
     known: Sequence[Hashable] = (),
@@ -43,7 +43,7 @@ def falsify(
     Args:
         model: any LRNN (any number of layers, with a token shift, an index table) or a module in `wrap`; it runs on
             its own device, in its own dtype.
-        machine: over the same letters, in any order.
+        machine: over the same letters, in any order, or its source.
         budget: the limits of the search, by default `Budget()`. Equal budgets give equal results, unless the time
             runs out, which the result records.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
@@ -55,7 +55,7 @@ def falsify(
         UnsupportedFormat: if no output counts, or `ignore` is invalid.
         InvalidWord: if `known` has a letter that is not in the model's alphabet.
 
-    >>> from fsa2lrnn import compile_machine
+    >>> from fsa2lrnn import MooreMachine, compile_machine
     >>> parity, constant = MooreMachine([[0, 1], [1, 0]], [0, 1]), MooreMachine([[0, 1], [1, 1]], [0, 1])
     >>> falsify(compile_machine(parity), constant).word
     (1, 1)
@@ -63,7 +63,7 @@ def falsify(
     True
     """
     budget = budget or Budget()
-    comparison, clock = ModelComparison(model, machine, ignore), Deadline(budget.seconds)
+    comparison, clock = ModelComparison(model, as_machine(machine), ignore), Deadline(budget.seconds)
     record = _Record()
     if known:
         turn = clock.share(1)

@@ -45,7 +45,7 @@ def test_by_congruences_subgroups_and_holonomy():
 
 
 def test_what_is_left_is_named():
-    with pytest.raises(NotExpressible, match=r"group of order 60 on 60 states needs .* more than max_block = 4"):
+    with pytest.raises(NotExpressible, match=r"group of order 60 on 60 states needs .* more than max_block=4"):
         split_large(single(zoo.group("A5").minimise()), 4)
     with pytest.raises(NotExpressible, match=r"no congruence .* at most 8 states, and .* more than 200 elements"):
         split_large(single(MooreMachine([[1, 0, *range(2, 9)], [*range(1, 9), 0]], range(9))), 8)

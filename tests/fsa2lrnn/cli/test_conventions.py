@@ -12,7 +12,8 @@ import typer.main
 
 from fsa2lrnn import __version__, cli
 from fsa2lrnn.cli import console, sources
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import MissingFile, UnsupportedFormat
 
 COMMANDS = {name: one for name, one in typer.main.get_command(cli.app).commands.items() if not one.hidden}
 
@@ -22,22 +23,24 @@ def test_quiet_leaves_out_suggestions(call):
     assert "next:" not in call("compile", "task:parity", "--quiet")[1]
 
 
-def test_long_work_is_shown_where_asked(capsys, monkeypatch):
-    monkeypatch.setattr(console, "_AFTER", 0.01)
-    monkeypatch.setattr(console, "_EVERY", 0.01)
-    for quiet, progress, expected in [(False, True, True), (False, False, False), (True, True, False)]:
+def test_long_work_says_its_stage_and_count_unless_it_is_quiet(capsys, monkeypatch):
+    monkeypatch.setattr(console, "_ASKED_FOR", (0.01, 60.0))
+    monkeypatch.setattr(console, "_IN_LOG", (0.01, 0.01))
+    for quiet, progress, lines in [(False, True, {1}), (False, False, set(range(2, 20))), (True, True, {0})]:
         with console.displayed("verify", quiet, progress):
-            console.note("joint states")
-            ended = console.threading.Event()
-            ended.wait(0.1)
-        assert ("verify: 0 s, joint states\n" in capsys.readouterr().err) == expected
+            console.note("m.safetensors")
+            for _ in range(3):
+                Deadline.of(None).check("exploring joint states")
+            console.threading.Event().wait(0.1)
+        line = "verify: 0 s, m.safetensors, exploring joint states (3)\n"
+        assert capsys.readouterr().err.count(line) in lines
 
 
 @pytest.mark.parametrize("name", ["m.pt", "m.pth", "pytorch_model.bin"])
 def test_pickle_files_are_answered_with_how_to_convert_them(tmp_path, name):
     both = r"is a pickle file.*weights_only=True.*a whole module.*weights_only=False.*fsa2lrnn\.save\(model, 'm\.safe"
     for read in (sources.model_of, sources.learned_model, sources.read_machine):
-        with pytest.raises(UnsupportedFormat, match=f"no such file: .*{name}$"):
+        with pytest.raises(MissingFile, match=f"no such file: .*{name}$"):
             read(str(tmp_path / name))
     (tmp_path / name).write_bytes(b"")
     for read in (sources.model_of, sources.learned_model, sources.read_machine):

@@ -23,7 +23,7 @@ def test_text_and_plot_show_the_same(call, wrong, tmp_path):
     assert header == "model,length,last output right,from,to,whole word right,from,to"
     assert row.startswith("wrong,10,")
     assert "counterexample" in out
-    assert "constructed" in out
+    assert "compiled" in out
     assert (tmp_path / "c.svg").read_text().count("<svg") == 1
 
 
@@ -96,7 +96,7 @@ def test_the_demo_tells_the_story(call, tmp_path):
     assert all(piece in out for piece in pieces)
     data = (tmp_path / "runs" / "sum5.html").read_text().partition('type="application/json">')[2].partition("</script>")
     data = json.loads(data[0])
-    assert [model["kind"] for model in data["models"]] == ["learned", "repaired", "constructed"]
+    assert [model["kind"] for model in data["models"]] == ["learned", "repaired", "compiled"]
     assert [word["of"] for word in data["words"]] == ["trained"]
 
 
@@ -111,7 +111,7 @@ def test_pages_of_models_and_sources(call, tmp_path):
     assert "Proved correct on all words" in out
     page = (tmp_path / "page.html").read_text()
     data = json.loads(page.partition('type="application/json">')[2].partition("</script>")[0])
-    assert ([model["name"] for model in data["models"]], len(data["words"])) == (["wrong", "constructed"], 1)
+    assert ([model["name"] for model in data["models"]], len(data["words"])) == (["wrong", "compiled"], 1)
     save(compile_machine(zoo.sum_mod(3)), tmp_path / "m.safetensors")
     code, out, _ = call("draw", "m.safetensors", "-o", "page.html", "--json")
     assert code == 0

@@ -11,21 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, explain, zoo
 from fsa2lrnn.cli import console
-from fsa2lrnn.cli.explain import explain_machine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import FAMILIES, recheck
 
 
-def explained(capsys, machine, families=(), folder=None):
-    explain_machine(machine, list(families), folder, True)
-    return json.loads(capsys.readouterr().out)
+def explained(machine, families=()):
+    return json.loads(json.dumps(explain(machine, families, decide_all=True).to_json()))
 
 
 @pytest.mark.long
-def test_the_families_of_ab_star(capsys):
-    facts = explained(capsys, zoo.ab_star())
+def test_the_families_of_ab_star():
+    facts = explained(zoo.ab_star())
     answers = {name: family["answer"] for name, family in facts["families"].items()}
     assert set(answers) == set(FAMILIES)
     assert answers["diagonal-complex"] == answers["lti"] == "no"
@@ -35,18 +33,17 @@ def test_the_families_of_ab_star(capsys):
 
 
 @pytest.mark.long
-def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
-    layers = explained(capsys, zoo.sum_mod(5))["layers"]
-    assert layers["s4"]["answer"] == layers["rwkv-4"]["answer"] == "no"
-    facts = explained(capsys, zoo.sum_mod(5), ["lru"])
+def test_families_have_certificates_and_layers_their_names(call, tmp_path):
+    facts = explained("task:sum_mod(5)", ["lru"])
     assert (list(facts["layers"]), list(facts["families"])) == (["lru"], ["lti-diagonalisable"])
-    explain_machine(zoo.sum_mod(5), ["s4d"], None, as_json=False)
-    out = capsys.readouterr().out
+    out = str(explain(zoo.sum_mod(5), ["s4d"]))
     assert "layers by name" in out
     assert "which layer should" not in out
-    with pytest.raises(UnsupportedFormat, match="family 'lstm' is not known"):
-        explain_machine(zoo.parity(), ["lstm"], None, as_json=True)
-    explained(capsys, zoo.sum_mod(5), folder=tmp_path / "new" / "folder")
+    with pytest.raises(UnsupportedFormat, match=r"family 'lstm' is not known: did you mean (s|m)lstm\? choose"):
+        explain(zoo.parity(), ["lstm"])
+    code, out, _ = call("explain", "task:sum_mod(5)", "--json", "--certificates", str(tmp_path / "new" / "folder"))
+    layers = json.loads(out)["layers"]
+    assert (code, layers["s4"]["answer"], layers["rwkv-4"]["answer"]) == (0, "no", "no")
     files = sorted((tmp_path / "new" / "folder").glob("*.json"))
     assert len(files) == 6
     for file in files:
@@ -54,10 +51,9 @@ def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
 
 
 @pytest.mark.long
-def test_the_table_for_people(capsys, monkeypatch):
+def test_the_table_for_people(monkeypatch):
     monkeypatch.setattr(console.out, "width", 500)
-    explain_machine(zoo.ab_star(), [], None, as_json=False)
-    out = capsys.readouterr().out
+    out = str(explain("task:ab_star"))
     for piece in (
         "aperiodic (star-free)",
         "which layer should I use?",
@@ -72,15 +68,23 @@ def test_the_table_for_people(capsys, monkeypatch):
         "one-hot layer",
     ):
         assert piece in out
-    explain_machine(zoo.ab_star(), ["mamba"], None, as_json=False)
-    assert '"bab" and "bba" must agree' in capsys.readouterr().out
+    assert '"bab" and "bba" must agree' in str(explain("task:ab_star", ["mamba"]))
+
+
+@pytest.mark.long
+def test_the_smallest_groups_are_decided_within_ten_seconds_of_the_processor():
+    for name in ("S3", "D4", "Q8", "A4"):
+        found = explain(f"task:group({name})", max_seconds=10.0)
+        facts = [*found.blocks.blocks.values(), found.blocks.depth, found.blocks.factors]
+        assert all(fact.lower == fact.upper for fact in facts), name
+        assert all(fact.value is not None for fact in found.classification.facts.values())
+        assert not any("unknown" in (row.one, row.stack) for row in found.in_use.values()), name
 
 
 @pytest.mark.usefixtures("out_of_time")
-def test_a_time_limit_is_said_once(capsys, monkeypatch):
+def test_a_time_limit_is_said_once(monkeypatch):
     monkeypatch.setattr(console.out, "width", 500)
-    explain_machine(zoo.group("S3"), [], None, as_json=False, max_seconds=7.0)
-    out = capsys.readouterr().out
+    out = str(explain(zoo.group("S3"), max_seconds=7.0))
     assert out.count("--max-seconds") == 1
     assert "the time limit passed before all questions were decided: allow more seconds, as --max-seconds 14\n" in out
     assert "give more seconds" not in out
@@ -89,12 +93,11 @@ def test_a_time_limit_is_said_once(capsys, monkeypatch):
 
 # A tick may fall into a callback of the garbage collector (hypothesis has one), which ignores it; the next one counts.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_hostile_machines_end_at_the_limit_and_the_rest_is_printed(capsys, monkeypatch):
+def test_hostile_machines_end_at_the_limit_and_the_rest_is_printed(monkeypatch):
     monkeypatch.setattr(console.out, "width", 500)
     rng = np.random.default_rng(0)
     machine = MooreMachine(rng.integers(0, 300, (2, 300)), rng.integers(0, 2, 300).astype(bool).tolist())
-    explain_machine(machine, [], None, as_json=False, max_seconds=0.2)
-    out = capsys.readouterr().out
+    out = str(explain(machine, max_seconds=0.2))
     for piece in (
         "elements of the monoid",
         "undecided (unknown: time limit",
@@ -133,12 +136,12 @@ def test_a_released_model_is_explained_by_its_configuration(call, tmp_path):
         assert (code, fault in err) == (2, True)
 
 
-def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_families_are_named(capsys, monkeypatch):
+def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_families_are_named(monkeypatch):
     monkeypatch.setattr(
         "fsa2lrnn.families.block_sizes.needs.too_large", lambda minimal: "large" if minimal.n_states > 4 else ""
     )
-    assert explained(capsys, zoo.sum_mod(5))["blocks"] is None
-    assert explained(capsys, zoo.sum_mod(2), ["lti"])["blocks"] is None
+    assert explained(zoo.sum_mod(5))["blocks"] is None
+    assert explained(zoo.sum_mod(2), ["lti"])["blocks"] is None
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import torch
 from fsa2lrnn import MooreMachine, compile_machine, save, zoo
 from fsa2lrnn.cli import sources
 from fsa2lrnn.cli.options import assignments
-from fsa2lrnn.cli.train import _warn_of_constant_answers, share, train_seeds
+from fsa2lrnn.cli.train import _chance_level, share, train_seeds
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import preset
@@ -84,10 +84,10 @@ def test_constant_answers_and_divergence(tmp_path, capsys):
     with pytest.warns(
         UserWarning, match=r"'reject' alone is right on 100 % of the words of 40 .* --set sampler=balanced"
     ):
-        _warn_of_constant_answers(preset("quick", "regex:(ab)*"))
+        _chance_level(preset("quick", "regex:(ab)*"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _warn_of_constant_answers(preset("quick", "regex:(ab)*", sampler="balanced"))
+        _chance_level(preset("quick", "regex:(ab)*", sampler="balanced"))
     assert train_seeds("task:sum_mod(2)", "quick", tmp_path, [0], {**TINY, "learning_rate": 1e30}, PLAN, False) == 1
     assert "training diverged at step 2" in " ".join(capsys.readouterr().out.split())
     assert json.loads((tmp_path / "result.json").read_text())["paper_protocol_mean"] is None

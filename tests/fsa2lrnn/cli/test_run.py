@@ -57,6 +57,31 @@ def test_pipes_and_models_that_are_damaged(call, tmp_path):
     assert "is damaged or no safetensors file" in err
 
 
+def test_a_line_is_answered_when_it_arrives_and_goes_on_where_the_last_one_ended(call):
+    code, out, _ = call("run", "task:sum_mod(5)", "-", stdin=b"1 2\n\n4\r\n3")
+    assert (code, [line.split("  (")[0] for line in out.splitlines()]) == (0, ["3", "3", "2", "0"])
+    code, out, _ = call("run", "task:sum_mod(5)", "-", "--json", stdin=b"12\n4\n")
+    assert [(row["length"], row["output"]) for row in map(json.loads, out.splitlines())] == [(2, 3), (3, 2)]
+    assert call("run", "task:sum_mod(5)", "-")[1].startswith("0  (the empty word")
+    code, out, _ = call("run", "regex:(a\\n)*", "-", stdin=b"a\na\n")  # a line end that is a letter
+    assert (code, out) == (0, "accept  (4 letters, float32)\n")
+
+
+@pytest.mark.long
+def test_a_pipe_that_stays_open_is_answered_line_by_line():
+    command = [sys.executable, "-m", "fsa2lrnn", "run", "task:parity", "-", "--trace"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"1\n")
+        assert process.stdout.readline().startswith(b"after")
+        assert process.stdout.readline().split() == [b"1", b"1", b"True", b"accept"]
+        process.stdin.write(b"0 1\n")
+        assert [process.stdout.readline().split()[-1] for _ in range(2)] == [b"accept", b"reject"]
+        process.stdin.close()
+        assert process.wait() == 0
+
+
 @pytest.mark.long
 def test_a_long_pipe_through_the_installed_command():
     word = "1+2-3*4+" * 10_000 + "1"

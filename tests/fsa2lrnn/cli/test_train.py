@@ -46,6 +46,9 @@ def test_layers_of_others_go_through_every_verb(call, layer):
         "train", task, "--output", "r", "--preset", "quick", *FEW_STEPS, *options, "--lengths", "6", "--words", "9"
     )
     assert code == 0, err
+    assert "chance level, the best constant answer: 0.500 at length 6" in err
+    assert ("cannot represent the machine" in err) == (layer != "liquid_s4")
+    assert ("or not: it is not decided" in err) == (layer == "liquid_s4")
     (model,) = Path("r").glob("**/model.safetensors")
     code, out, _ = call("compare", str(model), task, "--lengths", "6", "--words", "9", "--max-seconds", "1")
     assert code == 0

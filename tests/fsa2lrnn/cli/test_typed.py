@@ -65,11 +65,13 @@ def failing(word, checked=3, scope=EVERYWHERE):
 
 def test_failing_words_and_searches_in_vain():
     text = evidence.verdict_text(failing("abab"), ("a", "b"))
-    assert "differ on [bold]abab[/] (4 letters), and on no shorter word (beam)\n" in text
+    assert "differ on [bold]abab[/] (4 letters, found by the beam search), and on no shorter word\n" in text
     assert text.splitlines()[1:3] == ["  model   0 0 0 0", "  machine 0 0 0 1"]
     text = evidence.verdict_text(failing("ab" * 100), ("a", "b", "\x1b"))
     assert "ab" * 100 in text
-    assert "(200 letters), and on none of at most 3 letters (beam)" in text
+    assert (
+        "(200 letters, found by the beam search), and on no word of at most 3 letters, which were all checked\n" in text
+    )
     assert text.splitlines()[2] == "  machine … " + "0 " * 39 + "1"
     text = evidence.verdict_text(Undecided(3, Scope(2), None, (SEARCHED,)))
     assert "no counterexample was found; equal on every word of at most 3 letters, by single steps\n" in text

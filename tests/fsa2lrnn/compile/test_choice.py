@@ -218,7 +218,7 @@ def test_layouts_by_size_and_what_is_too_large():
     assert isinstance(compile_recurrence(counter(65)).tables, IndexTables)
     assert isinstance(compile_recurrence(counter(65), layout="dense").tables, DenseTables)
     assert isinstance(compile_recurrence(counter(64), dense_memory=1000).tables, IndexTables)
-    with pytest.raises(NotExpressible, match=r"blocks of sizes \[51\], more than max_block = 8: allow max_block = 51"):
+    with pytest.raises(NotExpressible, match=r"blocks of sizes \[51\], more than max_block=8: allow max_block=51"):
         compile_recurrence(zoo.mod_arith(5), max_block=8)
     assert compile_recurrence(zoo.group("Z5xZ4xZ3"), max_block=5).tables.n_heads == 3
     n = 10_000

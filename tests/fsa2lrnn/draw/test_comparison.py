@@ -1,4 +1,4 @@
-"""Accuracies of models compared with those of the constructed one, as data, as a table and as a chart."""
+"""Accuracies of models compared with those of the compiled one, as data, as a table and as a chart."""
 
 import io
 import json
@@ -10,7 +10,7 @@ from rich.console import Console
 from fsa2lrnn import LRNN, compile_machine, zoo
 from fsa2lrnn.cli.compare import table
 from fsa2lrnn.draw import comparison
-from fsa2lrnn.draw.comparison import CONSTRUCTED, compare, plot
+from fsa2lrnn.draw.comparison import COMPILED, compare, plot
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import BlockLayerConfig, LRNNConfig
 
@@ -30,11 +30,11 @@ def document(untrained):
 
 
 def test_the_document(document):
-    assert list(document["models"]) == ["untrained", CONSTRUCTED]
-    learned, constructed = ([found["last"] for found in model["lengths"]] for model in document["models"].values())
-    assert constructed == [200, 200]
+    assert list(document["models"]) == ["untrained", COMPILED]
+    learned, compiled = ([found["last"] for found in model["lengths"]] for model in document["models"].values())
+    assert compiled == [200, 200]
     assert all(40 < right < 100 for right in learned)  # a guess among three
-    assert json.loads(json.dumps(document))["models"][CONSTRUCTED]["lengths"][1]["length"] == 30
+    assert json.loads(json.dumps(document))["models"][COMPILED]["lengths"][1]["length"] == 30
 
 
 def test_the_table_and_the_plot(document, tmp_path):
@@ -48,7 +48,7 @@ def test_the_table_and_the_plot(document, tmp_path):
         plot(document, tmp_path / f"plot.{ending}")
     drawing = (tmp_path / "plot.svg").read_text()
     assert "untrained" in drawing
-    assert CONSTRUCTED in drawing
+    assert COMPILED in drawing
     plot(document, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text() == drawing
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
@@ -61,8 +61,8 @@ def test_other_machines_and_names_are_refused(untrained):
         compare(SOURCE, {"x": compile_machine(zoo.sum_mod(4))})
     with pytest.raises(UnsupportedFormat, match="output 2 of the machine is none of 0, 1"):
         compare("task:sum_mod(3)", {"x": compile_machine(zoo.even_pair(3))})
-    with pytest.raises(UnsupportedFormat, match="'constructed' is the name of the compiled machine"):
-        compare(SOURCE, {CONSTRUCTED: untrained})
+    with pytest.raises(UnsupportedFormat, match="'compiled' is the name of the compiled machine"):
+        compare(SOURCE, {COMPILED: untrained})
 
 
 @pytest.mark.parametrize("length", [2_000_001, 99_999_999_999_999, 10**30])

@@ -9,7 +9,7 @@ import torch
 
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import MooreMachine, compile_machine, load, zoo
-from fsa2lrnn.draw.explorer import SceneModel, build, constructed, plane, scene, searched
+from fsa2lrnn.draw.explorer import SceneModel, build, compiled, plane, scene, searched
 from fsa2lrnn.draw.model_program import NUMBERS, programs, size
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
@@ -26,13 +26,13 @@ def test_words_that_fail_and_models_that_close():
     assert (shown.said, shown.kind) == ("Fails on a word of 2 letters, the shortest.", "learned")
     closed = searched(compile_machine(machine), machine, 1.0).said
     assert closed.startswith("Correct on all words that are read letter by letter: all reachable")
-    said = constructed(compile_machine(machine), machine).said
+    said = compiled(compile_machine(machine), machine).said
     assert said.startswith(
         "Proved correct on all words: 2 joint states enumerated, bit for bit, in float32, by the scans "
     )
     assert said.endswith("every shape of call, batch and number of threads.")
     other = MooreMachine([[0, 1], [1, 1]], machine.outputs, 0, machine.alphabet)
-    assert constructed(compile_machine(machine), other).said == "Compiled from the automaton."
+    assert compiled(compile_machine(machine), other).said == "Compiled from the automaton."
 
 
 NASTY = '</script><b a="1">&'
@@ -75,7 +75,7 @@ def here(page):
 def test_a_walk_by_the_keyboard(opened):
     """From the word's field to its end and back, every step shown."""
     machine = zoo.sum_mod(5)
-    page = opened(machine, {"constructed": SceneModel(compile_machine(machine), "constructed")})
+    page = opened(machine, {"compiled": SceneModel(compile_machine(machine), "compiled")})
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "word"
     page.keyboard.type("3 1 4 2")
@@ -107,7 +107,7 @@ def test_a_learned_model_fails_where_its_failing_word_says(opened):
     machine, model = zoo.sum_mod(5), load(MODELS / "sum5" / "seed-0.safetensors")
     word = ("4", *"2" * 247)  # the shortest known
     shown = SceneModel(model, "learned", "", [word])
-    page = opened(machine, {"learned": shown, "constructed": SceneModel(compile_machine(machine), "constructed")})
+    page = opened(machine, {"learned": shown, "compiled": SceneModel(compile_machine(machine), "compiled")})
     page.click("[data-word='0']")
     assert page.input_value("#word") == "".join(word)
     page.click("#error")
@@ -142,7 +142,7 @@ def test_symbols_of_every_kind_and_more_states_than_are_drawn(opened):
     letters = [NASTY, "up down", "x"]
     delta = [[(q + a) % 70 for q in range(70)] for a in (1, 2, 3)]
     machine = MooreMachine(delta, [NASTY if q == 1 else q for q in range(70)], 0, letters)
-    page = opened(machine, {NASTY: SceneModel(compile_machine(machine), "constructed")})
+    page = opened(machine, {NASTY: SceneModel(compile_machine(machine), "compiled")})
     assert "b" not in page.evaluate("[...document.querySelectorAll('b')].map(b => b.tagName)")
     page.click("[data-letter='0']")
     assert page.inner_text(".verdict") == f"Right: outputs {NASTY}."

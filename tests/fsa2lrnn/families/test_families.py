@@ -121,7 +121,9 @@ def test_a_cycle_of_astronomical_order_is_no_obstacle():
 
 @pytest.mark.parametrize("family", ["transformer", "block(0)", "blocks(3)", "diagonal"])
 def test_unknown_families_are_named(family):
-    with pytest.raises(UnsupportedFormat, match="is not known: choose one of lti, lti-diagonalisable"):
+    with pytest.raises(
+        UnsupportedFormat, match=r"is not known: (did you mean .+\? )?choose one of lti, lti-diagonalisable"
+    ):
         represent(zoo.parity(), family)
 
 

@@ -102,7 +102,7 @@ def test_then_prove_judges_models_made_otherwise():
     [
         ({"method": "magic"}, "method 'magic' is not known: choose one of train, rpni, merge"),
         ({"held_out": 1.5}, "held_out = 1.5 must be a share from 0 to below 1"),
-        ({"depth": 3}, "depth: no such setting of a recipe, which has heads"),
+        ({"depth": 3}, "depth: no such setting of a recipe; it has heads"),
         ({"noise": 2}, "noise = 2 must be a share from 0 to below 1, or None for unknown"),
         ({"noise": 0.5}, r"noise = 0\.5, but with 2 outputs a guess is wrong with a share of 0\.5"),
         ({"recipe": Recipe(), "heads": 3}, r"give a recipe or changes \(heads\), not both"),

@@ -62,7 +62,7 @@ def test_the_folder_holds_what_was_learned(tmp_path):
     learned = json.loads((tmp_path / "run" / "learned.json").read_text())
     assert learned["verdict"]["verdict"] == "proved"
     assert learned["steps"] == found.steps
-    lines = (tmp_path / "run" / "trail.jsonl").read_text().splitlines()
+    lines = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == list(found.trail)
 
 
@@ -105,7 +105,7 @@ def test_the_evidence_of_one_model_never_stands_beside_another(tmp_path, monkeyp
     write_learned(tmp_path, replace(found, network=None))
     assert not (tmp_path / NETWORK).exists()
     replace_file = Path.replace
-    monkeypatch.setattr(Path, "replace", lambda a, b: full() if b == tmp_path / "trail.jsonl" else replace_file(a, b))
+    monkeypatch.setattr(Path, "replace", lambda a, b: full() if b == tmp_path / "log.jsonl" else replace_file(a, b))
     with pytest.raises(OSError, match="full"):
         write_learned(tmp_path, found)
     assert not (tmp_path / RESULT).exists()

@@ -1,5 +1,6 @@
 """Exact probes at their public door: correct kernels pass, each fault is refused with its class and first wrong bit."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -147,6 +148,27 @@ def test_faults_are_refused_with_their_class(kernel, fault):
         assert_exact(kernel, op="gated_delta_rule", dtypes=(torch.float32,), lengths=(64, 65), gradients=gradients)
     assert fault in caught.value.fault
     assert fault in str(caught.value)
+
+
+@pytest.mark.long
+def test_borders_of_longer_chunks_are_crossed_where_their_size_is_known(monkeypatch):
+    monkeypatch.setattr("fsa2lrnn.probes.diagnose.SECONDS", 0.1)
+
+    def kernel(q, k, v, g, beta, chunk_size=96, **options):
+        o, S = chunked(q, k, v, g, beta, **options)
+        o[:, chunk_size : chunk_size + 1] = 0
+        return o, S
+
+    few = {"op": "gated_delta_rule", "gradients": False, "initial_state": False, "gates": False}
+    narrow = {**few, "dtypes": (torch.bfloat16,), "lengths": (1, 65), "variable_lengths": False}
+    short = assert_exact(kernel, chunk_sizes=(96,), **narrow)
+    assert (short.crossed, short.omitted) == (set(), ["not tried: words of more than a chunk of 96"])
+    assert "across the borders" not in str(short)
+    exact = assert_exact(reference("gated_delta_rule"), **narrow)
+    assert str(exact).splitlines()[0].endswith("across the borders of chunks of 64")
+    with pytest.raises(InexactKernel, match="at a border of chunks of 96") as caught:  # by the kernel's signature
+        assert_exact(kernel, dtypes=(torch.float32,), **few)
+    assert re.search(r"\n    token 96: q", str(caught.value))
 
 
 def test_a_report_names_the_bit_and_a_short_word():

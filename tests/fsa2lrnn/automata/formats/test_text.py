@@ -16,7 +16,7 @@ from fsa2lrnn.automata.formats.json_file import from_json, to_json
 from fsa2lrnn.automata.formats.kiss2 import from_kiss2
 from fsa2lrnn.automata.formats.openfst import from_openfst, to_openfst
 from fsa2lrnn.automata.formats.regex import from_regex
-from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, MissingFile, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines
 
 DATA = Path(__file__).parent / "data"
@@ -56,7 +56,7 @@ def test_openfst_files_symbols_and_tables(tmp_path):
     (tmp_path / "m.syms").rename(tmp_path / "other")
     assert read_source(tmp_path / "m.fst.txt").alphabet == ("a", "z")
     assert read_source(tmp_path / "m.fst.txt", isymbols=str(tmp_path / "other")) == machine
-    with pytest.raises(UnsupportedFormat, match=r"no such file: .*nowhere"):
+    with pytest.raises(MissingFile, match=r"no such file: .*nowhere"):
         read_source(tmp_path / "m.fst.txt", isymbols=tmp_path / "nowhere")
 
 

@@ -113,12 +113,27 @@ def test_weights_over_the_three_fields_and_what_commutes(machine, expected):
     assert sorted(found) == sorted(expected)
 
 
-def test_quaternions_leave_an_interval():
-    assert kinds_of(zoo.group("Q8")) is None
-    answer = minimal_block(zoo.group("Q8"), "C")
-    assert (answer.lower, answer.upper) == (1, 7)
-    assert answer.note == "some constituent of the functions of the state was neither split nor proved irreducible"
-    answer.check()
+def test_quaternions_commute_with_the_letters_of_q8():
+    found = [(*(kind.weight(field) for field in "CRQ"), kind.quaternion is None) for kind in kinds_of(zoo.group("Q8"))]
+    assert sorted(found) == [(1, 1, 1, True), (1, 1, 1, True), (1, 1, 1, True), (2, 4, 4, False)]
+    for field, size in (("C", 2), ("R", 4), ("Q", 4)):
+        answer = minimal_block(zoo.group("Q8"), field)
+        assert answer.value == size
+        answer.check()
+    *others, last = sorted(answer.impossible["kinds"], key=lambda kind: "quaternion" in kind)
+    first = [1, 0, 0, 0]
+    for changed, fault in (
+        ({"quaternion": last["generator"]}, "do not anticommute"),
+        ({"quaternion": [0] * 4}, "a second quaternion is not −b"),
+        ({"quaternion": first}, "a second quaternion is not −b"),
+        ({"quaternion": [1, *last["quaternion"][1:]]}, "a second quaternion is not −b"),
+        ({"polynomial": [-2, 0, 1], "generator": first}, "does not satisfy its polynomial"),
+    ):
+        with pytest.raises(RejectedCertificate, match=fault):
+            recheck({**answer.impossible, "kinds": [*others, {**last, **changed}]})
+    field = {name: part for name, part in last.items() if name != "quaternion"}
+    with pytest.raises(RejectedCertificate, match="kills more than it should"):
+        recheck({**answer.impossible, "kinds": [*others, field]})
 
 
 @pytest.mark.parametrize("source", KNOWN)

@@ -191,6 +191,7 @@ def test_a_letter_may_be_written_in_several_runs():
 
 monic = st.lists(st.integers(-6, 6), min_size=1, max_size=6).map(lambda c: [*c, 1])
 REASONS = [["degree", 0], *(["cyclotomic", m] for m in (1, 3, 4, 5, 7, 8, 12))]
+REASONS += [["eisenstein", p] for p in (1, 2, 3, 4, 5, 6, 11)]
 
 
 def is_irreducible(polynomial):
@@ -209,7 +210,8 @@ def test_no_reason_is_taken_for_a_reducible_polynomial(polynomial, reason):
 def test_reasons_of_irreducible_polynomials():
     check_irreducible([-2, 0, 0, 1], ["degree", 0])
     check_irreducible([1, 1, 1, 1, 1], ["cyclotomic", 5])
-    for reason in (["degree", 0], ["cyclotomic", 4], ["prime", 4]):
+    check_irreducible([1, 3, -3, -4, 1, 1], ["eisenstein", 11])  # of 2 cos(2π/11)
+    for reason in (["degree", 0], ["cyclotomic", 4], ["prime", 4], *(["eisenstein", m] for m in (2, 4, 10**9 + 7))):
         with pytest.raises(RejectedCertificate):
             check_irreducible([4, 0, 0, 0, 1], reason)  # (x² + 2x + 2)(x² − 2x + 2)
 

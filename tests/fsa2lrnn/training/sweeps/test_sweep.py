@@ -267,7 +267,7 @@ def test_the_project_is_the_users(wandb, tmp_path, monkeypatch):
 
 def test_what_is_missing_is_said_before_training(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
-    wanted = r'wandb=True needs wandb, which is not installed: pip install "fsa2lrnn\[wandb\]"'
+    wanted = r'--wandb needs wandb, which is not installed: pip install "fsa2lrnn\[wandb\]"'
     with pytest.raises(MissingPackage, match=wanted):
         train(TINY, tmp_path / "run", write_to=("wandb",))
     assert not (tmp_path / "run").exists()
