@@ -18,7 +18,7 @@ from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 from fsa2lrnn.deadline import bounded, check_current
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
-from fsa2lrnn.weighted.automaton import WeightedAutomaton, fraction
+from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton, fraction
 
 MAX_STATES = 200
 _ROUNDS = 20_000

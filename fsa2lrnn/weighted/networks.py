@@ -23,8 +23,8 @@ from fsa2lrnn.nn.affine import Readout, SwitchedAffine
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Undecided
-from fsa2lrnn.weighted.automaton import MAX_ENTRIES, WeightedAutomaton
 from fsa2lrnn.weighted.spaces import EqualFunctions, SeparatingWord, compare
+from fsa2lrnn.weighted.weighted_automaton import MAX_ENTRIES, WeightedAutomaton
 
 DTYPES = (torch.float64, torch.float32)
 _SLACK = 1 + 2.0**-40  # above the rounding of sums of up to 2¹² numbers in float64

@@ -19,7 +19,7 @@ from pathlib import Path
 from fsa2lrnn.deadline import bounded
 from fsa2lrnn.errors import UnsupportedFormat, shortened
 from fsa2lrnn.reading import read_text
-from fsa2lrnn.weighted.automaton import MAX_ENTRIES, WeightedAutomaton
+from fsa2lrnn.weighted.weighted_automaton import MAX_ENTRIES, WeightedAutomaton
 
 _SECTIONS = {"I": 1, "F": 1, "S": 2, "T": 3}
 _HEAD = re.compile(r"([IFST]):\s*\([a-z,]*\)")

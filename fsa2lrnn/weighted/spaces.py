@@ -19,7 +19,7 @@ from fsa2lrnn.errors import BudgetExceeded, NotExact, counted
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.recheck import recheck
 from fsa2lrnn.verdicts import Scope, Undecided, Verdict
-from fsa2lrnn.weighted.automaton import WeightedAutomaton, texts
+from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton, texts
 
 FORMAT, VERSION = "fsa2lrnn-weighted-certificate", 1
 MAX_STATES = 1_000  # of automata that are compared, together, or minimised

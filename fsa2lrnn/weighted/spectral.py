@@ -14,7 +14,7 @@ import numpy as np
 
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.weighted.automaton import WeightedAutomaton
+from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton
 
 Word = tuple[int, ...]
 

@@ -16,7 +16,7 @@ the answer. It relies on docs/theory.md §4, T31 to T36, T54 to T56 and T58. Eac
 
     Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the integer keys
     k of their factors I − β k kᵀ, and the vectors of states.
-`linear_readouts`   For layers with a linear read-out: a Hankel minor that bounds the dimension, and an equation as in
+`readout_bounds`   For layers with a linear read-out: a Hankel minor that bounds the dimension, and an equation as in
     `impossibilities` that the outputs break.
 `weighted_automata`   Equality of two weighted automata on all words, a shortest separating word, the least dimension.
 `blocks`, `householder_factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of
@@ -43,7 +43,7 @@ from .certificate_fields import HEADER, WORK, RejectedCertificate, allowing, fie
 from .checked_machine import read_machine
 from .householder_factors import recheck_factors
 from .impossibilities import KINDS, check_confused, check_impossible, read_family
-from .linear_readouts import check_linear_readout
+from .readout_bounds import check_linear_readout
 from .witnesses import check_representable
 
 __all__ = ["RejectedCertificate", "recheck"]

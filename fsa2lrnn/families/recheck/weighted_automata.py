@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 from .certificate_fields import as_list, fields, require, spend
-from .linear_readouts import MODULUS, is_regular
+from .readout_bounds import MODULUS, is_regular
 
 FORM = ("fsa2lrnn-weighted-certificate", 1)
 MORE = {"equal": (), "separated": ("word",), "minimal": ("prefixes", "suffixes")}
