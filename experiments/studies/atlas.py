@@ -105,7 +105,7 @@ def main(
             "states": machine.n_states,
             "cells": {layer: f"{row.one}/{row.stack}" for layer, row in rows.items()},
             "planned": [layer for layer, row in rows.items() if row.is_planned],
-            "late": [*late, *(folder for folder, said in folders.items() if said == "late")],
+            "late": [*late, *(f"folder {folder}" for folder, said in folders.items() if said == "late")],
             "folders": {folder: "unknown" if said == "late" else said for folder, said in folders.items()},
             "seconds": round(before["seconds"] + time.process_time() - begun, 2),
         }

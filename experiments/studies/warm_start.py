@@ -47,7 +47,7 @@ def main(steps: Annotated[int, typer.Option(min=1, help="the most steps of a run
     plan = [(n, start, seed) for seed in range(SEEDS) for n in CLIENTS for start in STARTS]
 
     def write(runs: list[Row]) -> None:
-        results_io.write(NAME, {"steps": steps, "runs": runs}, COMMAND)
+        results_io.write("warm_start", {"steps": steps, "runs": runs}, COMMAND)
 
     run_due(plan, ("clients", "start", "seed"), known_rows(NAME), partial(run, steps=steps), write)
     print(table())

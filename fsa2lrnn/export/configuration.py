@@ -223,7 +223,10 @@ def answer(machine: MooreMachine, card: Card) -> ModelAnswer:
         return ModelAnswer("yes", "a read-out alone: the output is constant", card.scope)
     certificate = None
     if holds.kind:
-        certificate = confused(minimal, holds.kind)
+        try:
+            certificate = confused(minimal, holds.kind)
+        except BudgetExceeded as fault:
+            return ModelAnswer("unknown", str(fault), card.scope)
     elif holds is CLASSES[COUNTER_FREE]:
         # The argument "positive" of `recheck` holds for each of these layers, under the name of one that it knows.
         certificate = refuse(minimal, "kimi-linear")
