@@ -237,6 +237,7 @@ SECTIONS = {
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
     "atlas": Section(atlas.table, (atlas.NAME,)),
     "warm_start": Section(warm_start.table, (warm_start.NAME,)),
+    "weighted": Section(tables.weighted, ("weighted",)),
     "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
     "random_languages": Section(random_language_table, ("random_languages",)),
     "random_languages_in_short": Section(random_languages_in_short, ("random_languages",)),
@@ -284,6 +285,7 @@ WRITERS = {
     "training": "studies.training FOLDER…",
     "unseen_machines": "studies.unseen_machines",
     "warm_start": "studies.warm_start",
+    "weighted": "studies.weighted --folder PAUTOMAC",
 }
 
 

@@ -55,6 +55,39 @@ def scan_lengths() -> str:
     return markdown(["letters", "ns per letter"], rows) + facts(document, note)
 
 
+def weighted() -> str:
+    """Return the results on weighted automata: pairs, Hankel ranks, problems of PAutomaC, and two models."""
+    document = results_io.read("weighted")
+    found = document["results"]
+    pairs, ranks, models, problems = found["pairs"], found["atlas"], found["sum5"], found["pautomac"]["problems"]
+    rows = []
+    for family in ranks["machines"][0]["any"]:
+        answers = [(row["any"][family], row["linear"][family]) for row in ranks["machines"]]
+        rows.append([family, *(f"{sum(pair[i] == 'no' for pair in answers)}" for i in (0, 1))])
+    wrong = sum(sum(models[f"wrong_of_{5**k}"]) for k in range(1, 8))
+    lines = [
+        f"{pairs['pairs']} random pairs, {pairs['equal']} of them equal: {pairs['wrong']} verdicts wrong and "
+        f"{pairs['not_shortest']} words not shortest by enumeration; {pairs['ranks']} least dimensions as by sympy",
+        f'of {ranks["no"]} answers "no" on {len(ranks["machines"])} machines {ranks["no_unconditional"]} hold with a '
+        f"linear read-out for any number of vectors per state; {ranks['exact_dimension']} dimensions are exact",
+        f"two trained models of Sum(5): {models['verdict']}; {wrong} wrong answers on all words of 1 to 7 letters",
+    ]
+    heads = ["problem", "states", "minimal", "relative error", "certified, absolute", "half the states", "learned"]
+    of_problems = [
+        [
+            *(str(row[name]) for name in ("problem", "states", "minimal")),
+            *(f"{row[name]:.1e}" for name in ("largest_relative_error", "certified_error")),
+            f"{row['half']['error']:.1e}",
+            f"{row['learned']['perplexity']:.2f} ({row['perplexity_of_target']:.2f})",
+        ]
+        for row in problems
+    ]
+    kind = "drawn problems in its format" if found["pautomac"]["kind"] == "drawn" else "its data"
+    note = f"PAutomaC, {kind}: the certified ℓ2 error of half the states, the perplexity learned (that of the target)"
+    first = markdown(["family", "no", "no, any number of vectors"], rows) + facts(document, *lines)
+    return f"{first}\n{markdown(heads, of_problems)}\n{note}.\n"
+
+
 def learn_and_prove() -> str:
     """Return the numbers of runs that were planned, done and proved, and their cost."""
     document = results_io.read("learn_and_prove")

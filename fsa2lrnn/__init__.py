@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.verification.extraction import extract, extract_learned
     from fsa2lrnn.verification.falsify import falsify
     from fsa2lrnn.verification.falsify.model_comparison import Budget
+    from fsa2lrnn.weighted import WeightedAutomaton
 
 __version__ = "0.1.0"
 
@@ -57,6 +58,7 @@ _HOME = {
     "Refuted": "fsa2lrnn.verdicts",
     "Stream": "fsa2lrnn.nn.streams",
     "Undecided": "fsa2lrnn.verdicts",
+    "WeightedAutomaton": "fsa2lrnn.weighted",
     "certify": "fsa2lrnn.verification.certify",
     "check": "fsa2lrnn.verification.check",
     "choose": "fsa2lrnn.compile.choice",
@@ -92,6 +94,7 @@ __all__ = [
     "Refuted",
     "Stream",
     "Undecided",
+    "WeightedAutomaton",
     "certify",
     "check",
     "choose",

@@ -37,6 +37,7 @@ from fsa2lrnn.export.configuration import answer, of_config
 from fsa2lrnn.export.in_use import IN_USE, Decision, decide, title_of
 from fsa2lrnn.export.model_folders import FOLDERS
 from fsa2lrnn.export.refuse import decide_stack
+from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.layers import LAYERS
 
 NAME = "atlas"
@@ -170,7 +171,9 @@ def table() -> str:
         planned = sum(layer in run["planned"] for run in runs) or ""
         named = "" if smallest is None else f"{smallest['kind']} {smallest['name']} ({smallest['states']})"
         counts = [f"{answer[what]}" for answer in answers for what in ("yes", "no", "unknown")]
-        rows.append([title_of(layer), *counts, f"{planned}", named])
+        # T66: every "no" of T3 holds with a linear read-out for any number of vectors per state.
+        linear = f"{answers[0]['no']}" if LAYERS[layer].family in FORCED else ""
+        rows.append([title_of(layer), *counts, linear, f"{planned}", named])
     for run in runs:
         for cell in run["cells"].values():
             undecided[run["kind"]] += cell.count("unknown")
@@ -202,6 +205,7 @@ def table() -> str:
         "stack: yes",
         "no",
         "unknown",
+        "one: no, any number of vectors",
         "weights",
         "smallest with an unknown cell (states)",
     ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fsa2lrnn.cli import console, options, sources
+from fsa2lrnn.cli.weighted import explain_weighted, read_weighted
 from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.files import check_folder, write_atomically
@@ -57,6 +58,11 @@ def explain(
         if model is None:
             raise UnsupportedFormat("nothing to explain: give a SOURCE, or --model with a config.json")
         explain_model(None, model, certificates, as_json)
+        return
+    if (weighted := read_weighted(source)) is not None:
+        if model is not None or family or layer:
+            raise UnsupportedFormat("--model, --family and --layer decide for automata without weights")
+        explain_weighted(weighted, certificates, as_json, max_seconds)
         return
     machine = sources.read_machine(source, completion, alphabet)
     if model is not None:

@@ -12,6 +12,7 @@ import typer
 
 from fsa2lrnn.cli import console, sources
 from fsa2lrnn.cli.options import NO, JsonOption, assignments
+from fsa2lrnn.cli.weighted import learn_weighted
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.files import check_folder
 
@@ -62,6 +63,9 @@ def learn(
     separator: Annotated[
         str | None, typer.Option(metavar="TEXT", help="what separates the events in a cell of DATA, such as ';'")
     ] = None,
+    weighted: Annotated[
+        bool, typer.Option("--weighted", help="learn the distribution of DATA, words of PAutomaC, without training")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE; or learn from words, DATA.
@@ -74,6 +78,11 @@ def learn(
     if label_noise is not None:
         changed["noise"] = options["noise"]
     check_folder(output)
+    if weighted:
+        if changed or any(option is not None for option in (alphabet, method, columns, separator)):
+            raise UnsupportedFormat("--weighted takes no other option but --output and --json")
+        learn_weighted(Path(source), output, as_json)
+        return
 
     letters = None if alphabet is None else sources.typed_letters(alphabet)
     given = {"method": method, "held_out": held_out, "alphabet": letters, "separator": separator}

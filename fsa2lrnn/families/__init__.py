@@ -17,7 +17,7 @@ e_p − e_q lies in W; the quotient by W is then a representation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
@@ -28,6 +28,7 @@ from fsa2lrnn.families.closure import Obstruction
 from fsa2lrnn.families.family_answers import CertifiedAnswer, FamilyAnswer, Impossibility, Term, Unknown, Witness
 from fsa2lrnn.families.householder import HouseholderWitness, householder
 from fsa2lrnn.families.identities import FORCED, Family
+from fsa2lrnn.families.linear_readouts import CLOSED, LinearReadout, linear_readout
 from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_channels
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
@@ -70,14 +71,19 @@ class BlockWitness(FamilyAnswer):
 
 
 Verdict = CertifiedAnswer | BlockWitness | Unknown
-"""The result of `represent`: a witness (weights), a certificate of impossibility, or `Unknown`."""
+"""The result of `represent`: a witness (weights), a certificate of impossibility or of a bound, or `Unknown`."""
 
 
 FAMILIES: dict[str, str] = DESCRIPTIONS
 """The families that `represent` accepts, with the form of A in each; the sizes in brackets are examples."""
 
 
-def represent(machine: MachineSource, family: str | Family | HouseholderProducts, short_words: bool = True) -> Verdict:
+def represent(
+    machine: MachineSource,
+    family: str | Family | HouseholderProducts,
+    short_words: bool = True,
+    readout: Literal["any", "linear"] = "any",
+) -> Verdict:
     """Decide whether a layer of a family can represent a machine, with one vector per state.
 
     Args:
@@ -87,6 +93,8 @@ def represent(machine: MachineSource, family: str | Family | HouseholderProducts
             the others, sufficient conditions and bounds are tested. S4, S4D, S5 and LRU are narrower than their
             families, so that a witness for the family need not be such a layer.
         short_words: whether to search for a four-word certificate in addition to an impossibility.
+        readout: "any", or "linear" for layers whose logits W x + b are the indicators of the outputs: the answer
+            is then a `LinearReadout` with a bound on H·b, and "no" holds for any number of vectors per state (T66).
 
     Returns:
         A witness (the weights of such a layer), an `Impossibility` or another certificate that no such layer exists,
@@ -98,7 +106,11 @@ def represent(machine: MachineSource, family: str | Family | HouseholderProducts
     """
     # Families with parameters first, then those by name.
     family = family_of(family) if isinstance(family, str) else family
+    if readout not in ("any", "linear"):
+        raise UnsupportedFormat(f"readout={readout!r} is not known: any or linear")
     minimal = minimise(as_machine(machine))
+    if readout == "linear":
+        return linear_readout(minimal, *_properties(family))
     if isinstance(family, Family):
         return _decide(minimal, family, short_words)
     if isinstance(family, HouseholderProducts):
@@ -125,6 +137,16 @@ def represent(machine: MachineSource, family: str | Family | HouseholderProducts
             return tie_channels(diagonal.form, minimal)
         return replace(diagonal, family=family)
     return _decide(minimal, FORCED[family], short_words)
+
+
+def _properties(family: str | Family | HouseholderProducts) -> tuple[str, Family | None]:
+    """Return the name of a family, and the properties of its matrices that pass to subspaces and quotients."""
+    if isinstance(family, str):
+        return family, CLOSED.get("householder" if FACTORS.fullmatch(family) else family)
+    if isinstance(family, Family):
+        return family.name, family
+    weak = Family("contracting" if family.has_reflections else "paracontracting")
+    return family.name, family.form or weak
 
 
 def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Verdict:
@@ -210,6 +232,7 @@ __all__ = [
     "HouseholderProducts",
     "HouseholderWitness",
     "Impossibility",
+    "LinearReadout",
     "LiquidWitness",
     "RejectedCertificate",
     "Term",

@@ -6,7 +6,18 @@
 ('Refuted', True, 256)
 """
 
-from verify.propositions import canary, cascades, compilation, families, grids, layers, probes, scans, stability
+from verify.propositions import (
+    canary,
+    cascades,
+    compilation,
+    families,
+    grids,
+    layers,
+    probes,
+    scans,
+    stability,
+    weighted,
+)
 from verify.propositions.registry import (
     DEEP,
     FAST,
@@ -32,6 +43,7 @@ REGISTRY: tuple[Proposition, ...] = (
     *cascades.PROPOSITIONS,
     *probes.PROPOSITIONS,
     *canary.PROPOSITIONS,
+    *weighted.PROPOSITIONS,
 )
 
 __all__ = [

@@ -16,6 +16,9 @@ the answer. It relies on docs/theory.md §4, T31 to T36, T54 to T56 and T58. Eac
 
     Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the integer keys
     k of their factors I − β k kᵀ, and the vectors of states.
+`readout_bounds`   For layers with a linear read-out: a Hankel minor that bounds the dimension, and an equation as in
+    `impossibilities` that the outputs break.
+`weighted_automata`   Equality of two weighted automata on all words, a shortest separating word, the least dimension.
 `blocks`, `householder_factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of
     products of boundedly many Householder factors. Representable: the functions of each block, closed under letters, in
     a number field if necessary (`polynomials`). Impossible: the functions of the state modulo constants
@@ -34,11 +37,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from . import weighted_automata
 from .blocks import recheck_block
 from .certificate_fields import HEADER, WORK, RejectedCertificate, allowing, fields, require
 from .checked_machine import read_machine
 from .householder_factors import recheck_factors
 from .impossibilities import KINDS, check_confused, check_impossible, read_family
+from .readout_bounds import check_linear_readout
 from .witnesses import check_representable
 
 __all__ = ["RejectedCertificate", "recheck"]
@@ -71,6 +76,8 @@ def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
 def _recheck(certificate: dict[str, Any]) -> str:
     """Return the claim that a certificate proves, after the check that its kind and family call for."""
     form = certificate["format"], certificate["version"]
+    if form == weighted_automata.FORM:
+        return weighted_automata.check_weighted(certificate)
     names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
     require(form == FORM and type(form[1]) is int, f"{names} is not a certificate that this file can read")
     family, verdict = certificate["family"], certificate["verdict"]
@@ -81,6 +88,8 @@ def _recheck(certificate: dict[str, Any]) -> str:
         return f"impossible: no network of the kind {family} computes this machine"
     block, factors = (form.fullmatch(str(family)) for form in (BLOCK, FACTORS))
     machine = read_machine(certificate["machine"])
+    if verdict == "linear-readout":
+        return check_linear_readout(certificate, machine)
     if block:
         return recheck_block(certificate, machine, int(block[1]))
     if factors and "terms" not in certificate:

@@ -27,23 +27,23 @@ def read_machine(value: object) -> CheckedMachine:
     require(all(type(part) is list for part in (alphabet, delta, outputs)), "alphabet, delta, outputs are lists")
     n = len(outputs)
     require(n > 0 and len(delta) == len(alphabet) > 0, "the machine has no states or no letters")
-    require(len({_symbol(letter) for letter in alphabet}) == len(alphabet), "a letter stands twice in the alphabet")
+    require(len({read_symbol(letter) for letter in alphabet}) == len(alphabet), "a letter stands twice in the alphabet")
     require(all(len(as_list(row)) == n for row in delta), "delta is not a complete table")
     require(all(type(q) is int and 0 <= q < n for row in delta for q in row), "delta is not a complete table")
     require(type(start) is int and 0 <= start < n, "the start is not a state")
     require(_all_reachable(delta, start), "some state cannot be reached, so it need not have a vector")
-    machine = CheckedMachine(delta, [_symbol(output) for output in outputs])
+    machine = CheckedMachine(delta, [read_symbol(output) for output in outputs])
     alike = next((block for block in _blocks(machine) if len(block) > 1), None)
     require(alike is None, f"the machine is not minimal: states {sorted(alike or ())[:8]} are equivalent")
     return machine
 
 
-def _symbol(value: object) -> Any:
+def read_symbol(value: object) -> Any:
     """Return a letter or output of a certificate, with tagged lists as tuples and frozensets."""
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset") and type(items) is list:
-            return (tuple if tag == "tuple" else frozenset)(_symbol(item) for item in items)
+            return (tuple if tag == "tuple" else frozenset)(read_symbol(item) for item in items)
     require(value is None or type(value) in (str, int, float, bool), "a letter or output is not a symbol")
     require(value == value, "an output is not equal to itself")
     # Hashes of longer integers are known in advance, so that sets of them could be made to take quadratic time.

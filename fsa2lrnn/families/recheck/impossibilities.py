@@ -78,16 +78,23 @@ def check_impossible(certificate: dict[str, Any], machine: CheckedMachine, form:
     # All coefficients are integers over one denominator `scale`, so the sum has to be scale · (e_p − e_q).
     scale, coefficients = integers([term[0] for term in terms])
     total = [0] * machine.n
-    for (_, source, target, words, then), coefficient in zip(terms, coefficients, strict=True):
-        source, target = read_states([source, target], machine)
-        then = read_word(then, machine)
-        words = [read_word(word, machine) for word in as_list(words)]
-        for word, sign in _cancelling(words, machine, form, certificate["family"]):
-            total[after(after(source, word, machine), then, machine)] += sign * coefficient
-            total[after(after(target, word, machine), then, machine)] -= sign * coefficient
+    for (_, *term), coefficient in zip(terms, coefficients, strict=True):
+        zero = forced_zero(term, machine, form, certificate["family"])
+        total = [x + coefficient * y for x, y in zip(total, zero, strict=True)]
     total[p] -= scale
     total[q] += scale
     require(not any(total), f"the terms do not add up to x_{p} − x_{q}")
+
+
+def forced_zero(term: list[Any], machine: CheckedMachine, form: MatrixHypotheses, family: str) -> list[int]:
+    """Return the combination of states that a term (source, target, words, then) says the family forces to be zero."""
+    source, target, words, then = term
+    source, target = read_states([source, target], machine)
+    then, total = read_word(then, machine), [0] * machine.n
+    for word, sign in _cancelling([read_word(word, machine) for word in as_list(words)], machine, form, family):
+        total[after(after(source, word, machine), then, machine)] += sign
+        total[after(after(target, word, machine), then, machine)] -= sign
+    return total
 
 
 def _cancelling(

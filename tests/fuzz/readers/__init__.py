@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tests.fuzz.mutate import Reader
-from tests.fuzz.readers import certificates, machines, models, training
+from tests.fuzz.readers import certificates, machines, models, training, weighted
 
-READERS: dict[str, Reader] = machines.READERS | models.READERS | certificates.READERS | training.READERS
+READERS: dict[str, Reader] = (
+    machines.READERS | models.READERS | certificates.READERS | training.READERS | weighted.READERS
+)

@@ -20,6 +20,7 @@ from fsa2lrnn.nn.scans import pscan, sequential
 from fsa2lrnn.nn.scans.cpu import schedule
 from fsa2lrnn.probes import OPERATORS
 from fsa2lrnn.probes.random_words import Magnitudes
+from fsa2lrnn.weighted import EqualFunctions, SeparatingWord, compare
 from verify import mutants
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
 from verify.propositions.probes import roots_of_e8
@@ -99,6 +100,16 @@ def certain(_effort, tasks):
     return {task: ChanceLevel(0, 1.0, 1.0, 0.0, (1.0, 1.0)) for task in tasks}
 
 
+def longer_word(f, g):
+    verdict = compare(f, g)
+    return replace(verdict, word=(*verdict.word, "a")) if isinstance(verdict, SeparatingWord) else verdict
+
+
+def larger_bound(machine, family):
+    found = represent(machine, family, readout="linear")
+    return replace(found, prefixes=(*found.prefixes, (0,)))
+
+
 THREE_WORDS = {"0-1": 1, "1-0": -1, "0-0-1": -1}
 EARLY = mutants.early_transitions(pscan)
 BROKEN = {
@@ -172,6 +183,11 @@ BROKEN = {
     "probe-gates": [{"base": 0.6931}],
     "canary-exchange": [{"make": recency}, {"make": forgetful}],
     "canary-reset": [{"make": forgetful}],
+    "T64-pairs": [{"decide": lambda f, g: EqualFunctions(f, g, compare(f, f).spaces)}, {"decide": longer_word}],
+    "T66-grid": [
+        {"decide": larger_bound},
+        {"decide": lambda m, f: replace(represent(m, f, readout="linear"), answer="no")},
+    ],
 }
 
 

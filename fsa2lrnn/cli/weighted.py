@@ -1,0 +1,78 @@
+"""Weighted automata on the command line: what `explain` says of one, and `learn --weighted`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fsa2lrnn.cli import console
+from fsa2lrnn.deadline import Deadline, limited
+from fsa2lrnn.errors import BudgetExceeded, counted
+from fsa2lrnn.files import exists, write_atomically
+from fsa2lrnn.reading import read_text
+
+if TYPE_CHECKING:
+    from fsa2lrnn.weighted import WeightedAutomaton
+
+
+def read_weighted(source: str) -> WeightedAutomaton | None:
+    """Return the weighted automaton of a file of ours or of PAutomaC; None for other sources."""
+    if source.endswith("_model.txt"):
+        from fsa2lrnn.weighted.pautomac import read_model
+
+        return read_model(Path(source))
+    if source.endswith(".json") and exists(source) and '"fsa2lrnn-weighted"' in (text := read_text(Path(source)))[:200]:
+        from fsa2lrnn.weighted import WeightedAutomaton
+
+        return WeightedAutomaton.from_json(text, source)
+    return None
+
+
+def explain_weighted(w: WeightedAutomaton, folder: Path | None, as_json: bool, max_seconds: float) -> None:
+    """Print the size and the minimal dimension of a weighted automaton, and write its certificate into a folder."""
+    from fsa2lrnn import symbols
+    from fsa2lrnn.families.recheck import RejectedCertificate
+    from fsa2lrnn.weighted.spaces import minimal
+
+    size, answer = None, ""
+    try:
+        with limited(Deadline.of(max_seconds)):
+            least = minimal(w)
+            size = least.second.n_states
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+                write_atomically(folder / "minimal.json", (json.dumps(least.to_json()) + "\n").encode())
+            answer = f"{size}, proved; not re-checked within the limits"
+            least.check()
+            answer = f"{size}, proved and re-checked independently"
+    except (BudgetExceeded, RejectedCertificate) as fault:
+        answer = answer or f"unknown: {fault}"
+    if as_json:
+        console.emit_json({"states": w.n_states, "letters": len(w.alphabet), "minimal_dimension": size})
+        return
+    outputs = "one function" if w.outputs is None else symbols.listed(w.outputs)
+    rows = [("weighted automaton", counted(w.n_states, "state")), ("letters", symbols.listed(w.alphabet))]
+    console.facts("machine", [*rows, ("outputs", outputs), ("minimal dimension", answer)])
+
+
+def learn_weighted(path: Path, folder: Path, as_json: bool) -> None:
+    """Learn a weighted automaton from a file of words in PAutomaC's format, and write it to `weighted.json`."""
+    from fsa2lrnn.weighted.pautomac import read_words
+    from fsa2lrnn.weighted.spectral import estimate
+
+    letters, words = read_words(path)
+    found = estimate(words, range(letters))
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "weighted.json"
+    write_atomically(file, (json.dumps(found.automaton.to_json()) + "\n").encode())
+    n = found.automaton.n_states
+    if as_json:
+        value = {"states": n, "noise": found.noise, "singular_values": found.singular_values, "file": str(file)}
+        console.emit_json(value)
+        return
+    noise, values = f"{found.noise:.3g}", " ".join(f"{x:.3g}" for x in found.singular_values[: n + 2])
+    states = f"{n}, the singular values above the expected sampling error {noise}"
+    rows = [("words", f"{len(words):,}"), ("states", states), ("singular values", values), ("saved", str(file))]
+    console.facts("weighted automaton", rows)
+    console.then(f"fsa2lrnn explain {file}")

@@ -1,0 +1,134 @@
+"""Learning from words, smaller automata with a certified error, and both on the command line."""
+
+import json
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from flint import fmpq, fmpq_mat
+
+from fsa2lrnn import WeightedAutomaton
+from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
+from fsa2lrnn.weighted.approximate import approximate, error_bound, is_positive
+from fsa2lrnn.weighted.spectral import estimate
+from tests.fsa2lrnn.weighted.test_automaton import MODEL
+
+
+def drawn_automaton(n, letters, seed):
+    """A probabilistic automaton with probabilities that are multiples of 1/1000."""
+    rng = np.random.default_rng(seed)
+
+    def distribution(size):
+        parts = rng.multinomial(1000, rng.dirichlet(np.full(size, 0.4)))
+        return [Fraction(int(part), 1000) for part in parts]
+
+    rows = [[x * Fraction(3, 4) for x in distribution(n * letters)] for _ in range(n)]
+    maps = [[[row[a * n + q] for q in range(n)] for row in rows] for a in range(letters)]
+    return WeightedAutomaton.from_probabilities("abc"[:letters], distribution(n), maps, [Fraction(1, 4)] * n)
+
+
+def drawn_words(w, count, seed):
+    """Words drawn from the distribution, as letter numbers."""
+    rng, A, stop = np.random.default_rng(seed), np.array(w.transitions, float), np.array(w.final, float)
+    words = []
+    for _ in range(count):
+        q, word = rng.choice(w.n_states, p=np.array(w.initial, float)), []
+        while rng.random() >= stop[q]:
+            flat = A[:, :, q].ravel()
+            a, q = divmod(int(rng.choice(len(flat), p=flat / flat.sum())), w.n_states)
+            word.append(a)
+        words.append(tuple(word))
+    return words
+
+
+def test_a_distribution_is_learned():
+    w = drawn_automaton(2, 2, 1)
+    errors = []
+    for count in (300, 3_000):
+        found = estimate(drawn_words(w, count, 0), w.alphabet, rank=2)
+        errors.append(float(sum((found.automaton(v) - w(v)) ** 2 for k in range(5) for v in product("ab", repeat=k))))
+    assert found.automaton.n_states == 2
+    assert errors[1] < errors[0] < 0.01
+    assert found.singular_values[1] > found.singular_values[2]
+
+
+def test_the_rank_is_that_above_the_noise():
+    words = [(0,) * k for k, count in enumerate((400, 200, 100, 50)) for _ in range(count)]
+    found = estimate(words, "a")
+    assert found.automaton.n_states == sum(value > found.noise for value in found.singular_values) == 2
+    probability = np.array([400, 200, 100, 50]) / 750
+    H = np.array([[probability[i + j] if i + j < 4 else 0 for j in range(4)] for i in range(4)])
+    assert found.singular_values == pytest.approx(np.linalg.svd(H)[1].tolist())
+    assert found.noise == pytest.approx(np.sqrt((H * (1 - H)).sum() / 750))
+    for arguments in (([], "a"), (words, "a", 0), (words, "a", 9, 0)):
+        with pytest.raises(UnsupportedFormat, match="each must be at least 1"):
+            estimate(*arguments)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_smaller_automaton_has_a_certified_error(seed):
+    w = drawn_automaton(6, 2, seed)
+    before = float("inf")
+    for n in (1, 3, 6):
+        found = approximate(w, n)
+        short = sum((w(v) - found.automaton(v)) ** 2 for k in range(8) for v in product("ab", repeat=k))
+        assert found.automaton.n_states == n
+        # Words of up to seven letters are nearly all of the sum.
+        assert float(short) <= found.error**2 <= 2 * float(short) + 1e-12
+        assert found.error < before
+        before = found.error
+    assert before < 1e-6
+
+
+def test_errors_of_several_outputs_add_up():
+    half = WeightedAutomaton("a", [1], [[["1/2"]]], [[1], [2]], "xy")
+    # Σ (1/4)^k (1 + 4) = 20/3
+    assert error_bound(half) == pytest.approx((20 / 3) ** 0.5, rel=1e-6)
+    assert error_bound(half) ** 2 >= Fraction(20, 3)
+
+
+def test_what_does_not_contract_is_refused():
+    one = WeightedAutomaton("a", [1], [[[1]]], [1])
+    with pytest.raises(NotExact, match="not found to have a finite sum"):
+        approximate(one, 1)
+    for n in (0, 2):
+        with pytest.raises(UnsupportedFormat, match="give a number from 1 to 1"):
+            approximate(one, n)
+    with pytest.raises(BudgetExceeded, match="201 states"):
+        approximate(WeightedAutomaton("a", [0] * 201, [[[0] * 201] * 201], [0] * 201), 3)
+
+
+def exactly(matrix):
+    return fmpq_mat([[fmpq(*x.as_integer_ratio()) for x in row] for row in matrix.tolist()])
+
+
+def test_positive_matrices_are_proved():
+    assert is_positive(exactly(np.array([[2.0, 1], [1, 2]])))
+    assert not is_positive(exactly(np.array([[1.0, 1], [1, 1]])))
+    assert not is_positive(exactly(np.array([[1.0, 2], [2, 1]])))
+    assert not is_positive(exactly(np.diag([1.0, -1e-9])))
+
+
+def test_the_command_line(call, tmp_path):
+    model, words = tmp_path / "1.pautomac_model.txt", tmp_path / "1.pautomac.train"
+    model.write_text(MODEL, encoding="utf-8")
+    code, out, _ = call("explain", str(model), "--certificates", str(tmp_path / "proofs"))
+    assert code == 0
+    assert "2, proved and re-checked independently" in out
+    assert json.loads((tmp_path / "proofs" / "minimal.json").read_text())["claim"] == "minimal"
+    words.write_text("4 2\n0\n1 1\n2 0 1\n1 1\n", encoding="utf-8")
+    code, out, _ = call("learn", str(words), "-o", str(tmp_path / "out"), "--weighted")
+    assert (code, "the singular values above the expected sampling error" in out) == (0, True)
+    code, out, _ = call("explain", str(tmp_path / "out" / "weighted.json"), "--json")
+    assert (code, json.loads(out)["states"]) == (0, 1)
+    code, _, err = call("learn", str(words), "-o", str(tmp_path / "out"), "--weighted", "--steps", "3")
+    assert (code != 0, "--weighted takes no other option" in err) == (True, True)
+    code, _, err = call("explain", str(model), "--family", "lti")
+    assert (code != 0, "automata without weights" in err) == (True, True)
+    model.write_text(MODEL.replace("(1,0) 1.0", "(1,0) 0.9"), encoding="utf-8")
+    code, _, err = call("explain", str(model))
+    assert (code != 0, "state 1 sum to 0.925, not to 1" in err) == (True, True)
+    slow = WeightedAutomaton("ab", [1, 1], [[["1/3", 1], [2, 0]], [[1, 1], [0, 1]]], [1, 1])
+    (tmp_path / "w.json").write_text(json.dumps(slow.to_json()), encoding="utf-8")
+    assert "2, proved" in call("explain", str(tmp_path / "w.json"))[1]
