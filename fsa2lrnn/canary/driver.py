@@ -435,6 +435,17 @@ def attempt(name: str, runs: Iterator[Run]) -> dict[str, Any]:
     return done | {"seconds": round(time.perf_counter() - began, 2)}
 
 
+def load(automodel: Any, folder: str | Path) -> Any:
+    """Load a folder as its users do; raise `ValueError` where its weights are not those of the classes that load it.
+
+    A version that reads the settings otherwise builds other layers, and warns of that alone.
+    """
+    model, told = automodel.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+    if odd := [name for kind in ("missing_keys", "unexpected_keys", "mismatched_keys") for name in told.get(kind, ())]:
+        raise ValueError(f"{len(odd)} weights do not fit the layers that this version builds, such as {odd[0]}")
+    return model
+
+
 def main() -> None:
     """Load a folder as its users do, and print a line of JSON per pattern."""
     folder, *names = sys.argv[1:]
@@ -442,7 +453,7 @@ def main() -> None:
     import transformers
 
     transformers.logging.set_verbosity_error()
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+    model = load(transformers.AutoModelForCausalLM, folder)
     versions = {"transformers": transformers.__version__, "torch": torch.__version__}
     print(json.dumps({"versions": versions, "model": type(model).__name__}), flush=True)
     for done in drive(model, known["words"], known["generates"], known["padding"], names or list(PATTERNS)):

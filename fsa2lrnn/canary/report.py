@@ -252,7 +252,7 @@ def check_model(model: Any, patterns: str | Sequence[str] = "all", folder: Path 
         try:
             if is_folder:
                 with refusing(f"{place} does not load with transformers {package.__version__}"):
-                    model = package.AutoModelForCausalLM.from_pretrained(place, local_files_only=True)
+                    model = driver.load(package.AutoModelForCausalLM, place)
             done = list(driver.drive(model, value["words"], value["generates"], value["padding"], names))
         finally:
             package.logging.set_verbosity(verbosity)

@@ -87,7 +87,7 @@ class Figure:
                 if mark.kind == "text":
                     at = "left" if mark.is_left else "center"
                     text = mark.text.replace("$", r"\$")
-                    axes.text(*a, text, size=mark.size, color=mark.line, ha=at, va="center_baseline")
+                    axes.text(a[0], a[1], text, size=mark.size, color=mark.line, ha=at, va="center_baseline")
                 elif mark.kind == "circle":
                     axes.add_patch(patches.Circle(tuple(a), mark.size, **style))
                 elif mark.kind == "cell":

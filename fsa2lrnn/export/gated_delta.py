@@ -334,7 +334,7 @@ def _lara_mini(plan: StagePlan, dtype: torch.dtype) -> Any:
     )  # fmt: skip
 
 
-def _experts(plan: StagePlan) -> dict[str, int]:
+def _experts(plan: StagePlan) -> dict[str, Any]:
     size = n_units(plan)
     return {
         "num_experts": plan.shape.experts or 4, "num_experts_per_tok": 2,
