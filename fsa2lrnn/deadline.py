@@ -26,9 +26,10 @@ HAS_PASSED = "has passed: give more seconds (--max-seconds)"
 class Step:
     """The present step of a long computation, and how often it was begun: what progress lines say.
 
+    >>> step = Step()
     >>> for _ in range(1_200):
-    ...     present.at("merging states")
-    >>> str(present)
+    ...     step.at("merging states")
+    >>> str(step)
     'merging states (1,200)'
     """
 
