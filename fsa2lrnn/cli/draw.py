@@ -31,7 +31,7 @@ def draw(
         Path, typer.Option("--output", "-o", help="the page (.html), or the automaton alone (.svg .pdf .tex .dot .gv)")
     ],
     matrices: Annotated[
-        bool, typer.Option("--matrices", help="beside the automaton the matrix of each letter (.svg .pdf .tex)")
+        bool, typer.Option("--matrices", help="beside the automaton the matrix of each letter, up to 12 states")
     ] = False,
     seconds: options.SecondsOption = 10.0,
     completion: options.CompletionOption = None,

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from fsa2lrnn.cli import console, options
 from fsa2lrnn.deadline import Deadline, limited
-from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import check_folder, write_atomically
 from fsa2lrnn.layers import LAYERS, TRAINED, LayerRow
 
@@ -67,6 +67,8 @@ def train(
     as_json: options.JsonOption = False,
 ) -> None:
     """Train networks on an automaton's words, and evaluate them on longer words."""
+    if start is not None and layer is not None:
+        raise UnsupportedFormat(f"--layer {layer}: --from takes the network of {start}, so leave one of the two out")
     named = {"steps": steps, "layer": layer, "start": start and str(start)}
     changed = options.assignments(changes or []) | {name: x for name, x in named.items() if x is not None}
     numbers, test_lengths = options.whole_numbers(seeds, "--seeds"), options.whole_numbers(lengths, "--lengths")
@@ -109,8 +111,11 @@ def train_seeds(
 
 def _theory(settings: Settings) -> str:
     """Return what theorems say of the trained layers and the machine, as far as a few seconds decide it."""
+    if settings.start:
+        return "theory: the layers are those of the model that training starts from; `explain` says what each kind can"
     from fsa2lrnn.automata.monoid import classify
     from fsa2lrnn.export.in_use import decide, say
+    from fsa2lrnn.families import represent
 
     def is_set(row: LayerRow) -> bool:
         """Return whether a row is that of the layer with this setting, such as neg_eigval=true, and it is set."""
@@ -118,10 +123,15 @@ def _theory(settings: Settings) -> str:
 
     rows = [row for row in LAYERS.values() if row.trained_by == settings.layer]
     row = next(filter(is_set, rows), None) or next((row for row in rows if not row.setting), None)
+    if settings.layer == "slice":
+        forms = {"diagonal": "slice-diagonal", "hadamard": "slice-hadamard", "sparse": "slice-sparse"}
+        row = LAYERS[forms.get(str(settings.options.get("form")), "slice")]
     is_one, answer, why = settings.layers == 1 and not settings.token_shift, "unknown", ""
     machine, limit = settings.machine(), Deadline.of(_SECONDS, of_processor=True)
     with suppress(BudgetExceeded), limited(limit):
-        if row is not None and row.decided_as:
+        if settings.layer == "block" and is_one:
+            answer, why = represent(machine, f"block({settings.block})").answer, f"blocks of {settings.block}"
+        elif row is not None and row.decided_as:
             found = decide(machine, classify(machine, max_seconds=limit.share(0.5)), max_seconds=limit)[row.decided_as]
             answer, why = (
                 found.one if is_one else found.stack,
@@ -134,7 +144,8 @@ def _theory(settings: Settings) -> str:
     if answer == "no":
         because = f" ({why})" if why else ""
         return f"theory: {what} cannot represent the machine{because}: expect chance beyond the trained length"
-    return f"theory: {what} can represent the machine{'' if answer == 'yes' else ', or not: it is not decided'}"
+    undecided = ", or not: it is not decided"
+    return f"theory: {what} can represent the machine{', if it is large enough' if answer == 'yes' else undecided}"
 
 
 def _chance_level(settings: Settings) -> str:

@@ -114,7 +114,8 @@ def figure_of(machine: MooreMachine, matrices: bool = False) -> Figure:
     layout = lay_out(drawn)
     if layout is None or machine.n_states > limit:
         what = f"{machine.n_states:,} states and a drawing{' with matrices' if matrices else ''}"
-        raise BudgetExceeded(f"the machine has {what} shows up to {limit}: minimise it, or write .dot")
+        remedy = "draw it without" if matrices else "write .dot, or .html, where one goes through it letter by letter"
+        raise BudgetExceeded(f"the machine has {what} shows up to {limit}: minimise it, or {remedy}")
     curves = [*(arrow.curve for arrow in layout.arrows), layout.start]
     labels = [(arrow.label, arrow.letters) for arrow in layout.arrows if arrow.label is not None]
     marks = [Mark("curve", curve, line=_FAINT) for curve in curves]

@@ -36,6 +36,8 @@ class Stream:
     """
 
     def __init__(self, model: LRNN, batch: int = 1) -> None:
+        if not isinstance(model, LRNN):
+            raise UnsupportedFormat(f"{type(model).__name__}: give a network, of load(…) or compile_machine(…)")
         if (reason := model.not_causal) is not None:
             raise UnsupportedFormat(reason)
         self.model, self.batch, self.read = model, batch, 0

@@ -164,10 +164,13 @@ def rounding_bound(
     It holds for all lengths if each letter contracts in a norm (the 1-norm or the largest entry, with weights), else up
     to `length`. For a model, `dtype` is ignored, and its tables are exact.
 
-    Raises `NotExact` if no such norm is found and `length` is None, or if numbers may leave the range of the dtype.
+    Raises `NotExact` if no such norm is found and `length` is None, or if numbers may leave the range of the dtype, and
+    `UnsupportedFormat` for a negative length.
     """
     if isinstance(w, LRNN):
         w, dtype = from_model(w), w.dtype
+    if length is not None and (type(length) is not int or length < 0):
+        raise UnsupportedFormat(f"length {length!r}: give the largest number of letters, or None for all lengths")
     exact = _affine(w)
     rounded = [_rounded(part, dtype).double().numpy() for part in exact]
     errors = [_distance(part, y) for part, y in zip(exact, rounded, strict=True)]

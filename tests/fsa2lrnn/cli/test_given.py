@@ -72,7 +72,7 @@ def test_a_run_in_json(tmp_path, capsys):
     assert (result["seed"], result["end"], result["step"]) == (2, "steps", 4)
     assert document["paper_protocol_mean"] == result["paper_protocol"]["accuracy"]
     chance, theory, *lines = captured.err.splitlines()
-    assert theory == "theory: one layer of block-diagonal can represent the machine"
+    assert theory == "theory: one layer of block-diagonal can represent the machine, if it is large enough"
     assert chance.startswith("chance level, the best constant answer: 0.500")
     assert lines[0].startswith("seed 2: step 2 of 4, ")
     assert "steps/s, loss 0." in lines[0]
