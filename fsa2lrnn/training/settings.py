@@ -124,6 +124,10 @@ class Settings:
                 f"precision = 'mixed' with device = {self.device!r} and dtype = {self.dtype!r}: it is for float32 on a "
                 "GPU, take 'full'"
             )
+        if self.layer == "block" and self.block == 1 and self.normalisation == "paper" and not self.start:
+            faults.append(
+                "normalisation = 'paper' with block = 1: the rule subtracts a column's mean and leaves 0/0, take 'clip'"
+            )
         if faults:
             raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
 

@@ -95,6 +95,7 @@ def test_numbers_out_of_range(changes, message):
 
 @pytest.mark.parametrize(("changes", "message"), [
     ({"precision": "half"}, "precision = 'half' must be one of full, mixed"),
+    ({"block": 1}, "normalisation = 'paper' with block = 1: .*, take 'clip'"),
     ({"precision": "mixed"}, "precision = 'mixed' with device = 'cpu' and .*: it is for float32 on a GPU, take 'full'"),
     ({"precision": "mixed", "device": "cuda", "dtype": "float64"}, "device = 'cuda' and dtype = 'float64'"),
     ({"compile": 1}, "compile = 1 must be true or false"),
