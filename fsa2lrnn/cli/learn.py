@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LearnMethod = Literal["train"]
 _NOISE = 'the share of outputs of DATA that are wrong (0.1), or "unknown"; by default it is estimated'
+_HELD_OUT = 0.1
 _EVERY = 25  # evaluations between two progress lines
 
 
@@ -41,7 +42,7 @@ def learn(
         ),
     ] = None,
     label_noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
-    held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA that is held out")] = 0.1,
+    held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA that is held out")] = _HELD_OUT,
     steps: Annotated[int | None, typer.Option(min=1, help="the largest number of updates")] = None,
     seconds: Annotated[
         float | None, typer.Option("--max-seconds", min=0.1, help="time limit; 120 s of processor time for DATA")
@@ -79,7 +80,8 @@ def learn(
         changed["noise"] = options["noise"]
     check_folder(output)
     if weighted:
-        if changed or any(option is not None for option in (alphabet, method, columns, separator)):
+        others = (alphabet, method, columns, separator, None if held_out == _HELD_OUT else held_out)
+        if changed or any(option is not None for option in others):
             raise UnsupportedFormat("--weighted takes no other option but --output and --json")
         learn_weighted(Path(source), output, as_json)
         return

@@ -43,13 +43,16 @@ def explain_weighted(w: WeightedAutomaton, folder: Path | None, as_json: bool, m
             if folder is not None:
                 folder.mkdir(parents=True, exist_ok=True)
                 write_atomically(folder / "minimal.json", (json.dumps(least.to_json()) + "\n").encode())
-            answer = f"{size}, proved; not re-checked within the limits"
+            answer = f"{size}, proved; not re-checked within the time limit"
             least.check()
             answer = f"{size}, proved and re-checked independently"
-    except (BudgetExceeded, RejectedCertificate) as fault:
+    except RejectedCertificate as fault:  # a limit of the checker, or a fault of the search: the message says which
+        answer = f"{size} by the search; the independent check refuses its certificate: {fault}"
+    except BudgetExceeded as fault:
         answer = answer or f"unknown: {fault}"
     if as_json:
-        console.emit_json({"states": w.n_states, "letters": len(w.alphabet), "minimal_dimension": size})
+        said = {"minimal_dimension": size, "evidence": answer}
+        console.emit_json({"states": w.n_states, "letters": len(w.alphabet), **said})
         return
     outputs = "one function" if w.outputs is None else symbols.listed(w.outputs)
     rows = [("weighted automaton", counted(w.n_states, "state")), ("letters", symbols.listed(w.alphabet))]

@@ -10,7 +10,9 @@ from flint import fmpq, fmpq_mat
 
 from fsa2lrnn import WeightedAutomaton
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
+from fsa2lrnn.families.recheck import RejectedCertificate
 from fsa2lrnn.weighted.approximate import approximate, error_bound, is_positive
+from fsa2lrnn.weighted.spaces import Minimal
 from fsa2lrnn.weighted.spectral import estimate
 from tests.fsa2lrnn.weighted.test_automaton import MODEL
 
@@ -132,3 +134,15 @@ def test_the_command_line(call, tmp_path):
     slow = WeightedAutomaton("ab", [1, 1], [[["1/3", 1], [2, 0]], [[1, 1], [0, 1]]], [1, 1])
     (tmp_path / "w.json").write_text(json.dumps(slow.to_json()), encoding="utf-8")
     assert "2, proved" in call("explain", str(tmp_path / "w.json"))[1]
+
+
+def test_a_certificate_that_the_check_refuses_is_no_proof(call, tmp_path, monkeypatch):
+    def refused(_):
+        raise RejectedCertificate("the vectors are dependent")
+
+    monkeypatch.setattr(Minimal, "check", refused)
+    model = tmp_path / "1.pautomac_model.txt"
+    model.write_text(MODEL, encoding="utf-8")
+    out = call("explain", str(model), "--json")[1]
+    told = "2 by the search; the independent check refuses its certificate: the vectors are dependent"
+    assert json.loads(out)["evidence"] == told
