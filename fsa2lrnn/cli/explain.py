@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -16,7 +16,7 @@ from fsa2lrnn.cli.weighted import explain_weighted, read_weighted
 from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.files import check_folder, write_atomically
-from fsa2lrnn.layers import LayerRow, of_name, released_model
+from fsa2lrnn.layers import LayerRow, is_family, of_name, released_model
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
@@ -49,7 +49,10 @@ def explain(
     ] = 30.0,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Describe an automaton: its algebra, the families and layers that can represent it, and the cost of a network."""
+    """Describe an automaton: its algebra, the families and layers that can represent it, and the cost of a network.
+
+    With SOURCE and --family, --layer or --model the exit code is 1 if an answer is "no".
+    """
     if certificates is not None:
         check_folder(certificates)
     if model is not None and (family or layer):
@@ -66,10 +69,10 @@ def explain(
         return
     machine = sources.read_machine(source, completion, alphabet)
     if model is not None:
-        explain_model(machine, model, certificates, as_json, max_seconds)
+        _end({explain_model(machine, model, certificates, as_json, max_seconds)})
         return
     if layer:
-        explain_layers(machine, layer, certificates, as_json, max_seconds)
+        _end(explain_layers(machine, layer, certificates, as_json, max_seconds))
         return
     from fsa2lrnn.cli.explanation import explain as explain_machine
 
@@ -80,12 +83,21 @@ def explain(
         _write_certificates(found.families, certificates)
     if as_json:
         console.emit_json(found.to_json())
-        return
-    found.print(console.out)
-    if certificates is not None:
-        console.out.print(f"\ncertificates in {certificates}: python -m fsa2lrnn.families.recheck FILE checks one")
-    typed = f"{quote(source)}{sources.repeated(completion, alphabet)}"
-    console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")
+    else:
+        found.print(console.out)
+        if certificates is not None:
+            console.out.print(f"\ncertificates in {certificates}: python -m fsa2lrnn.families.recheck FILE checks one")
+        typed = f"{quote(source)}{sources.repeated(completion, alphabet)}"
+        console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")
+    # A layer's verdict stands beside that of the family that contains it, which nobody asked for.
+    named = [found.families[name] if is_family(name) else found.layers[of_name(name).name] for name in family or ()]
+    _end({verdict.answer for verdict in named})
+
+
+def _end(answers: Collection[str]) -> None:
+    """End with the exit code of a negative answer if there is one."""
+    if "no" in answers:
+        raise typer.Exit(options.NO)
 
 
 def explain_model(
@@ -94,10 +106,10 @@ def explain_model(
     folder: Path | None,
     as_json: bool,
     max_seconds: float | None = None,
-) -> None:
-    """Print the card of a released model's configuration, or its answer on a machine with the layers that it is about.
+) -> str:
+    """Print the card of a released model's configuration, or its answer on a machine, and return the answer's kind.
 
-    The certificate of a "no" is written into a folder if one is given.
+    The certificate of a "no" is written into a folder if one is given. Without a machine the kind is "".
     """
     from fsa2lrnn.cli import evidence
     from fsa2lrnn.export.configuration import ModelAnswer, answer, read_card
@@ -115,7 +127,7 @@ def explain_model(
         if machine is not None and found is not None:
             value |= {"machine": evidence.machine_json(machine), **found.to_json()}
         console.emit_json(value)
-        return
+        return "" if found is None else found.kind
     console.facts(f"{card.model.folder}: layers", card.lines())
     facts = [("note", note) for note in card.notes] + [("ignored by the code", name) for name in card.ignored]
     if found is not None:
@@ -130,14 +142,15 @@ def explain_model(
             ("scope", card.scope),
         ]
     console.facts("\nwhat these recurrent layers hold", facts)
+    return "" if found is None else found.kind
 
 
 def explain_layers(
     machine: MooreMachine, layers: Sequence[str], folder: Path | None, as_json: bool, max_seconds: float | None = None
-) -> None:
-    """Print for each layer whether stacks of it represent a machine, and write certificates of refusals into a folder.
+) -> set[str]:
+    """Print for each layer whether stacks of it represent a machine, and return the kinds of the answers.
 
-    A layer of a released model is answered for that model's code, another one by its row in the table of layers.
+    The certificates of refusals are written into a folder if one is given. A layer of a released model is answered for that model's code, another one by its row in the table of layers.
     """
     from fsa2lrnn.cli import evidence
     from fsa2lrnn.export.refuse import LayerAnswer, answer
@@ -159,11 +172,12 @@ def explain_layers(
     if as_json:
         layers_json = {layer: said.to_json() for layer, said in found.items()}
         console.emit_json({"machine": evidence.machine_json(machine), "layers": layers_json})
-        return
-    console.facts("machine", evidence.machine_rows(machine))
-    console.facts("\nlayers", [(layer, f"{said.kind}: {said.why}") for layer, said in found.items()])
-    if folder is not None:
-        console.say(f"certificates of refusals in {folder}: python -m fsa2lrnn.export.recheck FILE checks one")
+    else:
+        console.facts("machine", evidence.machine_rows(machine))
+        console.facts("\nlayers", [(layer, f"{said.kind}: {said.why}") for layer, said in found.items()])
+        if folder is not None:
+            console.say(f"certificates of refusals in {folder}: python -m fsa2lrnn.export.recheck FILE checks one")
+    return {said.kind for said in found.values()}
 
 
 def _answer_of_row(machine: MooreMachine, layer: LayerRow) -> LayerAnswer:

@@ -111,7 +111,24 @@ def test_a_layer_is_found_under_the_option_that_takes_it(call):
     code, _, err = call("explain", "task:parity", "--family", "rwkv-7")
     assert (code, "rwkv-7 is described by no family: rwkv-7 trains" in err) == (2, True)
     code, out, _ = call("explain", "task:parity", "--layer", "kda", "--layer", "gated-deltanet-negative")
-    assert (code, "kimi-linear  no: After" in out, "olmo-hybrid  yes: one head" in out) == (0, True, True)
+    assert (code, "kimi-linear  no: After" in out, "olmo-hybrid  yes: one head" in out) == (1, True, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("task:parity",), 0),
+        (("task:parity", "--layer", "olmo-hybrid"), 0),
+        (("task:parity", "--layer", "mamba-2"), 1),
+        (("task:parity", "--layer", "olmo-hybrid", "--layer", "qwen3-next", "--json"), 1),
+        (("task:parity", "--family", "diagonal[-1,1]"), 0),
+        (("task:parity", "--family", "diagonal[0,1]"), 1),
+        (("task:parity", "--family", "mamba"), 1),
+        (("task:flip_flop", "--family", "mamba"), 0),
+    ],
+)
+def test_the_exit_code_is_1_where_an_answer_is_no(call, arguments, code):
+    assert call("explain", *arguments)[0] == code
 
 
 def test_a_released_model_is_explained_by_its_configuration(call, tmp_path):
@@ -125,7 +142,7 @@ def test_a_released_model_is_explained_by_its_configuration(call, tmp_path):
     folder = tmp_path / "c"
     code, out, _ = call("explain", "regex:b*a(a|b)*", "--model", str(path), "--json", "--certificates", str(folder))
     found = json.loads(out)
-    assert (code, found["answer"], found["model"]["layers"][0]) == (0, "no", {"kind": "attention"})
+    assert (code, found["answer"], found["model"]["layers"][0]) == (1, "no", {"kind": "attention"})
     assert recheck(json.loads((folder / "minimax.json").read_text())).startswith("impossible: no network of the kind")
     for arguments, fault in (
         ((), "give a SOURCE, or --model"),
