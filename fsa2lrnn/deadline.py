@@ -49,10 +49,10 @@ present = Step()
 
 @dataclass(frozen=True)
 class Deadline:
-    """A time limit in seconds, counted from construction; an infinite one never passes.
+    """A time limit in seconds of processor time, counted from construction; an infinite one never passes.
 
-    Long loops call `check`, or stop when `left()` is negative if they have a partial answer to return. With
-    `of_processor` the seconds are those of the processor, so that a busy machine gives the same answer as an idle one.
+    A busy machine thus gives the same answer as an idle one. The threads of the process count together. Long loops call
+    `check`, or stop when `left()` is negative if they have a partial answer to return.
 
     >>> Deadline.of(None).left()
     inf
@@ -64,27 +64,23 @@ class Deadline:
 
     seconds: float
     whole: float | None = None  # the limit that this is a share of
-    of_processor: bool = False
     begun: float = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "begun", self._now())
-
-    def _now(self) -> float:
-        return time.process_time() if self.of_processor else time.monotonic()
+        object.__setattr__(self, "begun", time.process_time())
 
     @classmethod
-    def of(cls, seconds: float | Deadline | None, of_processor: bool = False) -> Deadline:
+    def of(cls, seconds: float | Deadline | None) -> Deadline:
         """Return the deadline after `seconds`; raise `UnsupportedFormat` unless this is positive or None (no limit)."""
         if isinstance(seconds, Deadline):
             return seconds
         if seconds is not None and not seconds > 0:
             raise UnsupportedFormat(f"seconds = {seconds}: a time limit is a positive number, or None for no limit")
-        return cls(math.inf if seconds is None else seconds, of_processor=of_processor)
+        return cls(math.inf if seconds is None else seconds)
 
     def passed(self) -> float:
         """Return the seconds since construction."""
-        return self._now() - self.begun
+        return time.process_time() - self.begun
 
     def left(self) -> float:
         """Return the seconds that remain, negative when the time is over."""
@@ -92,7 +88,7 @@ class Deadline:
 
     def share(self, fraction: float) -> Deadline:
         """Return a deadline for part of the work, after the given fraction of the seconds that remain."""
-        return Deadline(fraction * self.left(), self.whole or self.seconds, self.of_processor)
+        return Deadline(fraction * self.left(), self.whole or self.seconds)
 
     def check(self, what: str) -> None:
         """Raise `OutOfTime` if the time is over, with a message that starts with `what`, the current step."""
@@ -207,11 +203,11 @@ WORK = 5e9
 
 
 class SearchCutShort(UserWarning):
-    """The warning that a time limit ended a search before its budget, so its result depends on the load of the CPU."""
+    """The warning that a time limit ended a search before its budget, so its result depends on the speed of the CPU."""
 
 
 class WorkBudget:
-    """A budget of multiplications with an optional time limit in seconds.
+    """A budget of multiplications with an optional time limit in seconds of processor time.
 
     Raises:
         UnsupportedFormat: for a budget or a time limit that is not a positive number.
@@ -248,8 +244,8 @@ class WorkBudget:
         """Warn with `SearchCutShort` if the time limit ended the search, at the certified length `horizon`."""
         if self.is_cut_short:
             warnings.warn(
-                f"the search was cut short after {self.deadline.seconds:.3g} s, with N = {horizon}: without a time "
-                "limit the same model gets the same certificate on every machine",
+                f"the search was cut short after {self.deadline.seconds:.3g} s of processor time, with "
+                f"N = {horizon}: without a time limit the same model gets the same certificate on every machine",
                 SearchCutShort,
                 stacklevel=3,
             )

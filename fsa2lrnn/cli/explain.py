@@ -44,7 +44,7 @@ def explain(
         typer.Option(
             "--max-seconds",
             min=0.1,
-            help="time limit, in seconds of the processor; what is not decided by then is unknown",
+            help="time limit in seconds of processor time; what is not decided by then is unknown",
         ),
     ] = 30.0,
     as_json: options.JsonOption = False,
@@ -118,7 +118,7 @@ def explain_model(
     found: ModelAnswer | None = None
     if machine is not None:
         found = ModelAnswer("unknown", "unknown: time limit", card.scope)
-        with suppress(OutOfTime), limited(Deadline.of(max_seconds, of_processor=True)):
+        with suppress(OutOfTime), limited(Deadline.of(max_seconds)):
             found = answer(machine, card)
         if folder is not None and found.certificate is not None:
             _write_certificates({card.model.folder: found.certificate}, folder)
@@ -150,12 +150,13 @@ def explain_layers(
 ) -> set[str]:
     """Print for each layer whether stacks of it represent a machine, and return the kinds of the answers.
 
-    The certificates of refusals are written into a folder if one is given. A layer of a released model is answered for that model's code, another one by its row in the table of layers.
+    The certificates of refusals are written into a folder if one is given. A layer of a released model is answered for
+    that model's code, another one by its row in the table of layers.
     """
     from fsa2lrnn.cli import evidence
     from fsa2lrnn.export.refuse import LayerAnswer, answer
 
-    deadline, found = Deadline.of(max_seconds, of_processor=True), dict[str, LayerAnswer]()
+    deadline, found = Deadline.of(max_seconds), dict[str, LayerAnswer]()
     rows = [of_name(layer) for layer in layers]
     if undecided := [row for row in rows if not (row.exported_to or row.decided_as or row.confused_by)]:
         raise UnsupportedFormat(f"stacks of {undecided[0].name} are not decided: {undecided[0].abilities}")

@@ -52,7 +52,7 @@ class Explanation(Brief):
         in_use: the decision on each layer in use; None if families were named.
         blocks: the least block sizes, or why they were not computed; None if families were named.
         costs: the size of one layer of one-hot blocks and its multiplications.
-        max_seconds: the time limit, in seconds of the processor.
+        max_seconds: the time limit, in seconds of processor time.
     """
 
     machine: MooreMachine
@@ -119,7 +119,7 @@ def explain(
     Args:
         machine: any machine, or its source.
         families: families or layers, by name; only these are decided then, in place of all layers in use.
-        max_seconds: the time limit, in seconds of the processor; what is not decided by then is "unknown: time limit".
+        max_seconds: the time limit, in seconds of processor time; what is not decided by then is "unknown: time limit".
             The algebra, each family, and the layers have half of the seconds that remain when their search begins.
         decide_all: whether to decide every family, with certificates, in addition to the layers in use.
         report: called with the name of each step before it begins.
@@ -129,7 +129,7 @@ def explain(
     >>> explain("task:parity", ["diagonal[0,1]"]).families["diagonal[0,1]"].answer
     'no'
     """
-    deadline = Deadline.of(max_seconds, of_processor=True)
+    deadline = Deadline.of(max_seconds)
     from fsa2lrnn.automata.monoid import classify
     from fsa2lrnn.families import FAMILIES, family_of
     from fsa2lrnn.families.block_sizes.needs import checked_needs

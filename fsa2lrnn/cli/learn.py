@@ -45,7 +45,8 @@ def learn(
     held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA that is held out")] = _HELD_OUT,
     steps: Annotated[int | None, typer.Option(min=1, help="the largest number of updates")] = None,
     seconds: Annotated[
-        float | None, typer.Option("--max-seconds", min=0.1, help="time limit; 120 s of processor time for DATA")
+        float | None,
+        typer.Option("--max-seconds", min=0.1, help="time limit in seconds of processor time; by default 120 for DATA"),
     ] = None,
     changes: Annotated[
         list[str] | None,
@@ -188,7 +189,9 @@ def _print(learned: Learned, folder: Path) -> None:
         rows.append(("ended", "by its budget: this is the best machine so far, which more steps or seconds may better"))
     if learned.noise is not None:
         rows.append(("noise", f"wrong outputs: {learned.noise}"))
-    console.facts("machine", [*rows, ("time", f"{learned.seconds:.1f} s"), ("errors", wrong), ("saved", str(folder))])
+    console.facts(
+        "machine", [*rows, ("processor time", f"{learned.seconds:.1f} s"), ("errors", wrong), ("saved", str(folder))]
+    )
 
 
 def _line(record: Record) -> str:

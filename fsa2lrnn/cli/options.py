@@ -38,14 +38,15 @@ AlphabetOption = Annotated[
     str | None, typer.Option(metavar="LETTERS", help=f"read SOURCE over a larger alphabet than {_LETTERS}")
 ]
 SecondsOption = Annotated[
-    float, typer.Option("--max-seconds", min=0.1, help="time limit per model for the counterexample search")
+    float,
+    typer.Option("--max-seconds", min=0.1, help="limit of processor time per model for the counterexample search"),
 ]
 TimeLimit = Annotated[
     float | None,
     typer.Option(
         "--max-seconds",
         min=0.1,
-        help="time limit; by default none, so that the answer does not depend on the computer's speed; compiling "
+        help="limit of processor time; by default none, so that the computer's speed does not matter; compiling "
         "kernels, once after an installation, is not interrupted",
     ),
 ]

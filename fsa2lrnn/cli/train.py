@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.training.train import Progress
 
 _CONSTANT = 0.95  # share of words above which a constant answer gets a warning
-_SECONDS = 5.0  # of the processor, for what theory says of the layer and the machine
+_SECONDS = 5.0  # of processor time, for what theory says of the layer and the machine
 
 
 def train(
@@ -127,7 +127,7 @@ def _theory(settings: Settings) -> str:
         forms = {"diagonal": "slice-diagonal", "hadamard": "slice-hadamard", "sparse": "slice-sparse"}
         row = LAYERS[forms.get(str(settings.options.get("form")), "slice")]
     is_one, answer, why = settings.layers == 1 and not settings.token_shift, "unknown", ""
-    machine, limit = settings.machine(), Deadline.of(_SECONDS, of_processor=True)
+    machine, limit = settings.machine(), Deadline.of(_SECONDS)
     with suppress(BudgetExceeded), limited(limit):
         if settings.layer == "block" and is_one:
             answer, why = represent(machine, f"block({settings.block})").answer, f"blocks of {settings.block}"

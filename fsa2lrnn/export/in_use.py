@@ -128,7 +128,8 @@ def decide(
         stacks: decides stacks of external layers (`refuse.decide_stack`); None leaves most of them unknown.
         block: bounds on the least size of real blocks; None for the bounds 1 and n − 1.
         report: called with the title of each layer before it is decided.
-        max_seconds: time limit for all layers, of which each layer may use half of what remains; None for no limit.
+        max_seconds: limit of processor time for all layers, of which each layer may use half of what remains; None for
+            no limit.
         stored: earlier decisions by layer, which are not repeated.
 
     Raises:

@@ -177,7 +177,7 @@ def prove(
         exported: the model.
         machine: the target; None for the machine from which the model was written.
         budget: the most joint states of the model and the machine; beyond it the result is `Undecided`.
-        seconds: the time limit after which the result is `Undecided`; None for no limit.
+        seconds: the limit of processor time after which the result is `Undecided`; None for no limit.
 
     Raises:
         InvalidMachine: if the machine has other letters.

@@ -98,7 +98,7 @@ class LearningRun:
 
         The result is None if no head has a machine that can be listed.
         """
-        begun, before = time.monotonic(), self.seconds
+        begun, before = time.process_time(), self.seconds
         self.deadline = self._deadline()
         while True:
             candidate = None
@@ -107,7 +107,7 @@ class LearningRun:
             except OutOfTime:
                 if self.deadline.left() > 0:  # of a limit other than this run's
                     raise
-            self.seconds = before + time.monotonic() - begun
+            self.seconds = before + time.process_time() - begun
             if candidate is not None:
                 return candidate
             if self._is_out():

@@ -158,7 +158,7 @@ def then_prove(model: LRNN, source: MachineSource, sampler: str = "task", seed: 
         UnsupportedFormat: for a model with a layer that is not an automaton.
         BudgetExceeded: if the machine has too many states.
     """
-    begun = time.monotonic()
+    begun = time.process_time()
     machine = as_machine(source)
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
     if not model.recurrences[0].has_maps or len(model.layers) > 1 or model.config.token_shift:
@@ -171,7 +171,7 @@ def then_prove(model: LRNN, source: MachineSource, sampler: str = "task", seed: 
     verified = LearningTarget(examples.machine, examples.sampler, examples.outputs).judge(candidate.machine)
     return Learned(
         verified.model, verified.machine, verified.verdict, verified.scope, candidate.heads, model, (), 0, 1,
-        time.monotonic() - begun, candidate.faults, candidate.labels,
+        time.process_time() - begun, candidate.faults, candidate.labels,
     )  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
     machine = target.specification if isinstance(verdict, Proved) else extract(model)
     heads = tuple(range(sum(layer.n_heads for layer in model.recurrences)))
     scope = f"{target.scope}, the empty one excepted"
-    return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
+    return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.process_time() - begun, 0, 0)
 
 
 def _machine_or_data(
@@ -267,17 +267,17 @@ def _from_data(
 ) -> Learned:  # fmt: skip
     """Return the result of merging or training on a user's words, with the agreement on those held out."""
     training, out = data.split(held_out, recipe.seed)
-    begun, noise = time.monotonic(), recipe.noise
+    begun, noise = time.process_time(), recipe.noise
     if method == "choice":
         said = (lambda what: report({"stage": what})) if report is not None else (lambda _: None)
-        limit = Deadline(recipe.seconds or SECONDS, of_processor=True)
+        limit = Deadline(recipe.seconds or SECONDS)
         machine = choose(training, noise, limit, said)
         estimate = estimate_noise(machine, data)
         noise = estimate.share if noise is None else noise
         model = compile_machine(machine, normalisation="onehot")
         return Learned(
             model, machine, _evidence(machine, out, data, noise), _DATA_SCOPE, (), None, (), 0, 0,
-            time.monotonic() - begun, wrong_labels(machine, training), training.n_labels, estimate,
+            time.process_time() - begun, wrong_labels(machine, training), training.n_labels, estimate,
         )  # fmt: skip
     examples = UserWords(data.alphabet, data.outputs, training.tokens, training.labels)
     run = LearningRun(recipe, examples, None, None)

@@ -55,7 +55,8 @@ class Recipe:
         patience: the steps without growth after which a start ends.
         settle: the steps at full length after which noisy labels count as learned.
         steps: the steps of all starts together.
-        seconds: the time limit, None for no limit; with a limit the result depends on the speed of the computer.
+        seconds: the limit of processor time, None for no limit; with a limit the result depends on the speed of
+            the computer.
         seed: the seed of the initial weights and of the words.
         threads: the number of torch's threads.
 

@@ -311,7 +311,7 @@ def repair(
             model is proved equal to the machine on all words but the empty one before it is returned.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them.
-        seconds: the time limit; by default no limit.
+        seconds: the limit of processor time; by default no limit.
 
     Raises:
         UnsupportedFormat: for several layers, or an unknown mode.

@@ -159,7 +159,7 @@ def prove_equivalent(
         empty_word: whether the output on the empty word counts too; trained models have rarely learned it.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them. The verdict's scope says what was ignored.
-        seconds: the time limit; by default no limit.
+        seconds: the limit of processor time; by default no limit.
         certificate: a file (.safetensors) for the proof, if it succeeds: all pairs of states, their successors and
             outputs. `python -m fsa2lrnn.checker` replays it for tables whose steps do not round.
 

@@ -98,8 +98,8 @@ def classify(
         machine: any machine, or its source; it is minimised first.
         max_monoid: the largest number of elements to enumerate of the monoid, which may have nⁿ, and of its images and
             groups. Polynomial methods have limits of their own, which their facts state.
-        max_seconds: a time limit, of which each fact may use half of what remains; a fact that is not decided by then
-            is "unknown: time limit". By default no limit.
+        max_seconds: a limit of processor time, of which each fact may use half of what remains; a fact that is not
+            decided by then is "unknown: time limit". By default no limit.
 
     Raises `UnsupportedFormat` unless `max_monoid` is a whole number of at least 1.
 

@@ -65,8 +65,8 @@ def certify(
         work: the approximate number of multiplications of the search; equal work gives equal certificates on any CPU.
             One step of an enumeration costs as many as the model has numbers, at least 100,000; the first 20,000 steps
             cost none. For several layers, either search may spend it.
-        seconds: an additional time limit. If it ends the search, the certificate states the length proved so far, a
-            `SearchCutShort` warning is issued, and the certified length depends on the load of the CPU.
+        seconds: an additional limit of processor time. If it ends the search, the certificate states the length proved
+            so far, a `SearchCutShort` warning is issued, and the certified length depends on the speed of the CPU.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them. The certificate names them.
         method: "auto", or "joint sets" alone, which may prove less than an enumeration, but for every shape of call.

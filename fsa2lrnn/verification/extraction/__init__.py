@@ -116,7 +116,7 @@ def extract_learned(
         horizon: the length of the random words of `held_out`.
         max_classes, max_suffix, max_words: the limits beyond which the extraction gives up.
         seed: the random seed.
-        seconds: the time limit; None for no limit.
+        seconds: the limit of processor time; None for no limit.
 
     Raises:
         OutOfTime: if the time limit passes first.

@@ -26,7 +26,7 @@ class Budget:
     """The limits of a search. Usually the counts bind first; the result depends on the clock only if time runs out.
 
     Args:
-        seconds: the approximate time limit for all searches: a batch that has begun is finished.
+        seconds: the approximate limit of processor time for all searches: a batch that has begun is finished.
         words: the most joint states that the exhaustive search holds at one length.
         length: the greatest length of periodic words, random words and beams, in letters.
         period, prefix: the longest period, and the longest word before it, of the periodic words.
