@@ -27,7 +27,7 @@ from fsa2lrnn.learning.judging import LearningTarget, agreement, is_restricted
 from fsa2lrnn.learning.learning_run import LearningRun, Record, WholeRun
 from fsa2lrnn.learning.merging import wrong_labels
 from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
-from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
+from fsa2lrnn.learning.recipe import Recipe, check_noise, check_possible, recipe_for
 from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
 from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, is_word_file, read_words
@@ -87,6 +87,7 @@ def learn(
     Raises:
         UnsupportedFormat: for an invalid source, data or settings, and for labels that contradict each other unless
             `noise` allows wrong ones.
+        NotExpressible: if theory excludes the machine for networks of the recipe's layer.
         BudgetExceeded: if no head has a machine of a manageable size at the end.
 
     >>> found = learn("task:sum_mod(2)")
@@ -118,6 +119,8 @@ def learn(
             raise UnsupportedFormat(
                 f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks"
             )
+        if machine is not None and _counts_every_word(machine, source, sampler):
+            check_possible(recipe.layer, machine)
         block = recipe.block or min(_LARGEST, n_states)
         recipe = replace(recipe, block=block, factors=recipe.factors or block - 1 or 1)
     if data is None and method != "train":

@@ -6,7 +6,9 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any
 
-from fsa2lrnn.errors import UnsupportedFormat, meant
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.monoid import classify
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat, meant
 from fsa2lrnn.nn.layers import LAYERS
 from fsa2lrnn.reading import Allowed, check_fields, whole
 
@@ -138,6 +140,34 @@ def is_automaton(layer: str) -> bool:
     (True, False, False)
     """
     return layer in LAYERS and LAYERS[layer].is_finite("none") and not LAYERS[layer].Config.reads_letters
+
+
+# What the machines have in common that a layer's networks can be, of any size: a fact of `classify`, and its negation.
+_NEEDED = {
+    "hard_channels": (
+        "two_groups",
+        "has a group that is not a 2-group, which diagonal entries 0, 1 and −1 exclude (T37)",
+    ),
+    "hard_slice": ("group", "has a letter that joins states, and products of permutations join none"),
+}
+_SECONDS = 5.0
+
+
+def check_possible(layer: str, machine: MooreMachine) -> None:
+    """Raise `NotExpressible` if no network of this layer, of any size, is equal to a machine on all words.
+
+    >>> check_possible("hard_channels", MooreMachine.from_source("task:sum_mod(3)"))
+    Traceback (most recent call last):
+    ...
+    fsa2lrnn.errors.NotExpressible: no network of hard_channels is this machine, which has a group that is not a \
+2-group, which diagonal entries 0, 1 and −1 exclude (T37): leave layer out; blocks, the default, represent every machine
+    """
+    fact, why = _NEEDED.get(layer, ("", ""))
+    if fact and getattr(classify(machine, max_seconds=_SECONDS), fact).value is False:
+        raise NotExpressible(
+            f"no network of {layer} is this machine, which {why}: leave layer out; blocks, the default, represent "
+            "every machine"
+        )
 
 
 def check_noise(noise: float | None, n_outputs: int) -> None:

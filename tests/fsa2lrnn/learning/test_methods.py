@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, equivalent, learn, load, represent, zoo
-from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, OutOfTime, UnsupportedFormat
 from fsa2lrnn.learning import Agreement, Recipe, from_pairs, patching, then_prove
 from fsa2lrnn.learning.choosing import estimate_noise
 from fsa2lrnn.learning.examples import FreshWords
@@ -148,6 +148,24 @@ def test_the_trained_network_itself_is_proved(layer, source, tmp_path):
     kept = load(tmp_path / "model.safetensors")
     assert kept.config.layers == found.model.config.layers
     assert isinstance(prove_equivalent(kept, found.machine), Proved)
+
+
+@pytest.mark.parametrize(
+    ("layer", "source", "why"),
+    [
+        ("hard_channels", "task:sum_mod(3)", r"a group that is not a 2-group, .* \(T37\): leave layer out"),
+        ("hard_slice", "task:flip_flop", "a letter that joins states"),
+    ],
+)
+def test_what_theory_excludes_is_refused_before_training(layer, source, why, tmp_path):
+    with pytest.raises(NotExpressible, match=f"no network of {layer} is this machine, which has {why}"):
+        learn(source, layer=layer, folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.long
+def test_where_some_words_do_not_count_theory_of_the_whole_machine_refuses_nothing():
+    assert learn("regex:(ab)*", layer="hard_slice", sampler="live").is_proved
 
 
 @pytest.mark.long
