@@ -156,6 +156,15 @@ class FileFormat(NamedTuple):
 
 
 FORM = FileFormat("fsa2lrnn-model", 1)
+# What the files of other formats of ours hold, and what reads them.
+_OTHERS = {
+    FORM.name: "a model: fsa2lrnn.load reads it",
+    "fsa2lrnn-stream": "the state of a stream: fsa2lrnn.Stream(model).load reads it",
+    "fsa2lrnn-run": "the checkpoint of a run: `train` with its folder continues it, and model.safetensors is the model",
+    "fsa2lrnn-learning": "the checkpoint of a run: `learn` with its folder continues it, and model.safetensors there is "
+    "the machine",
+    "fsa2lrnn-equivalence-certificate": "a proof: `python -m fsa2lrnn.checker` checks it",
+}
 
 
 class TensorFile(NamedTuple):
@@ -204,6 +213,8 @@ def open_tensors(path: Path, form: FileFormat) -> Iterator[TensorFile]:
     Raises `MissingFile`, and `CheckpointError`, within the `with` block too, for a file that is damaged, or of another
     format or version.
     """
+    if path.is_dir():
+        raise CheckpointError(f"{path} is a folder: {_in_folder(path)}")
     if not path.is_file():
         raise MissingFile(f"no such file: {path}")
     try:
@@ -216,6 +227,14 @@ def open_tensors(path: Path, form: FileFormat) -> Iterator[TensorFile]:
         raise CheckpointError(
             f"{path} is damaged or no safetensors file ({str(error)[:200]}): save the model again"
         ) from error
+
+
+def _in_folder(path: Path) -> str:
+    """Return the remedy for a folder where a file of tensors is expected."""
+    if (path / "fsa2lrnn.json").is_file():
+        return "`export` wrote it, and fsa2lrnn.export.folder.load reads it"
+    files = sorted(path.glob("*.safetensors")) or sorted(path.glob("*/*.safetensors"))
+    return f"give a file in it, such as {files[0]}" if files else "give a file (.safetensors)"
 
 
 def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
@@ -260,6 +279,8 @@ def _shape(path: Path, name: str, header: Any) -> tuple[tuple[int, ...], torch.d
 
 def _check_header(path: Path, metadata: Mapping[str, str], form: FileFormat) -> None:
     """Raise `CheckpointError` unless the metadata name this format and its version."""
+    if (other := _OTHERS.get(metadata.get("format", ""))) and metadata["format"] != form.name:
+        raise CheckpointError(f"{path} holds {other}")
     if metadata.get("format") != form.name:
         raise CheckpointError(
             f"{path} is a safetensors file of another program (format {shown(metadata.get('format'))}, not "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -16,13 +17,19 @@ from fsa2lrnn.symbols import encode
 FORM = FileFormat("fsa2lrnn-stream", 1)
 
 
+class StreamState(NamedTuple):
+    """What streams have come to: the number of events that each has read, and the state of each layer, (B, …)."""
+
+    read: int
+    layers: tuple[LayerState, ...]
+
+
 class Stream:
     """The runs of a model on streams of events, which advance together by one event each.
 
     Attributes:
         model: the model; any that is causal, on its own device.
-        state: the state after the events so far, tensors (B, …) for B streams; assign it to go back to it.
-        read: the number of events that each stream has read.
+        state: the state after the events so far, with their number; assign it to go back to it.
 
     Raises `UnsupportedFormat` for a model that is not causal.
 
@@ -40,8 +47,13 @@ class Stream:
             raise UnsupportedFormat(f"{type(model).__name__}: give a network, of load(…) or compile_machine(…)")
         if (reason := model.not_causal) is not None:
             raise UnsupportedFormat(reason)
-        self.model, self.batch, self.read = model, batch, 0
-        self.state = model.initial_state(batch)
+        self.model, self.batch = model, batch
+        self.state = StreamState(0, model.initial_state(batch))
+
+    @property
+    def read(self) -> int:
+        """The number of events that each stream has read."""
+        return self.state.read
 
     def push(self, event: Hashable) -> Hashable:
         """Return the output of the one stream after its next event; raise `InvalidWord` for an unknown event."""
@@ -56,9 +68,9 @@ class Stream:
             raise InvalidWord(f"{len(events)} events for {self.batch} streams: give one for each")
         tokens = torch.from_numpy(encode(list(events), self.model.alphabet)).to(self.model.device)
         with torch.no_grad():
-            logits, state = self.model.advance(tokens[:, None], self.state)
+            logits, layers = self.model.advance(tokens[:, None], self.state.layers)
             numbers = decode(logits[:, 0], self.read)
-        self.state, self.read = state, self.read + 1
+        self.state = StreamState(self.read + 1, layers)
         return [self.model.outputs[j] for j in numbers.tolist()]
 
     def save(self, path: str | Path) -> None:
@@ -73,10 +85,11 @@ class Stream:
                 raise CheckpointError(f"{path} holds the state of another model: load the model that wrote it")
             check_shapes(str(path), {name: (tuple(t.shape), t.dtype) for name, t in own.items()}, file.shapes)
             tensors = {name: t.to(self.model.device) for name, t in file.tensors().items()}
-        self.read = int(tensors["read"])
-        self.state = tuple(LayerState(tensors[f"{i}.x"], tensors.get(f"{i}.u")) for i in range(len(self.state)))
+        layers = (LayerState(tensors[f"{i}.x"], tensors.get(f"{i}.u")) for i in range(len(self.state.layers)))
+        self.state = StreamState(int(tensors["read"]), tuple(layers))
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        parts = {f"{i}.{name}": part for i, state in enumerate(self.state) for name, part in state._asdict().items()}
+        layers = enumerate(self.state.layers)
+        parts = {f"{i}.{name}": part for i, layer in layers for name, part in layer._asdict().items()}
         tensors = {name: part for name, part in parts.items() if part is not None}
         return {**tensors, "read": torch.tensor(self.read)}

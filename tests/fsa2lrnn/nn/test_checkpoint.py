@@ -210,6 +210,17 @@ def test_damaged_and_foreign_files(saved, damage, message):
         load(saved.with_name("nowhere.safetensors"))
 
 
+def test_a_folder_is_named_with_what_reads_it(saved, tmp_path):
+    with pytest.raises(CheckpointError, match=rf"is a folder: give a file in it, such as .*{saved.name}"):
+        load(saved.parent)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "fsa2lrnn.json").touch()
+    with pytest.raises(
+        CheckpointError, match=r"is a folder: `export` wrote it, and fsa2lrnn\.export\.folder\.load reads"
+    ):
+        load(tmp_path / "other")
+
+
 def test_other_tensors_are_named(saved):
     rewrite(saved, change_tensors=lambda t: t.update(extra=t.pop("layers.0.x0")))
     with pytest.raises(CheckpointError, match=r"layers.0.x0 is missing; extra is unknown"):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fsa2lrnn import LRNN, Stream, compile_machine, zoo
+from fsa2lrnn import LRNN, Stream, compile_machine, load, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn.compiled import is_exporting
 from fsa2lrnn.training.settings import Settings
@@ -29,7 +29,9 @@ def test_outputs_come_event_by_event_and_states_are_kept(tmp_path, layout):
     assert (again.read, [again.push(event) for event in EVENTS[4:]]) == (4, rest)
     assert rest == expected[4:]
     stream.state = begun
-    assert stream.push(EVENTS[4]) == expected[4]
+    assert (stream.read, stream.push(EVENTS[4]), stream.read) == (4, expected[4], 5)
+    with pytest.raises(CheckpointError, match=r"holds the state of a stream: fsa2lrnn\.Stream\(model\)\.load reads it"):
+        load(tmp_path / "state.safetensors")
     with pytest.raises(CheckpointError, match="holds the state of another model"):
         Stream(compile_machine("task:parity")).load(tmp_path / "state.safetensors")
     with pytest.raises(CheckpointError, match=r"0.x has shape"):
