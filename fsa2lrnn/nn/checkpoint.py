@@ -160,9 +160,8 @@ FORM = FileFormat("fsa2lrnn-model", 1)
 _OTHERS = {
     FORM.name: "a model: fsa2lrnn.load reads it",
     "fsa2lrnn-stream": "the state of a stream: fsa2lrnn.Stream(model).load reads it",
-    "fsa2lrnn-run": "the checkpoint of a run: `train` with its folder continues it, and model.safetensors is the model",
-    "fsa2lrnn-learning": "the checkpoint of a run: `learn` with its folder continues it, and model.safetensors there is "
-    "the machine",
+    "fsa2lrnn-run": "the checkpoint of a run: `train` with its folder continues it",
+    "fsa2lrnn-learning": "the checkpoint of a run: `learn` with its folder continues it",
     "fsa2lrnn-equivalence-certificate": "a proof: `python -m fsa2lrnn.checker` checks it",
 }
 

@@ -166,11 +166,16 @@ class Settings:
         """
         if self.start:
             config = load(self.start).config
-            if (config.alphabet, config.outputs) != (alphabet, outputs):
-                raise UnsupportedFormat(
-                    f"{self.start} reads {shown(config.alphabet)} and {self.task} has the letters {shown(alphabet)}: "
-                    "start from a model of the same letters, in this order"
-                )
+            remedy = "read the machine over these, in this order (`fsa2lrnn convert SOURCE --alphabet …`)"
+            for what, of_model, of_task, first in (
+                ("letters", config.alphabet, alphabet, remedy),
+                ("outputs", config.outputs, outputs, "start from a model with the task's outputs, in this order"),
+            ):
+                if of_model != of_task:
+                    raise UnsupportedFormat(
+                        f"{self.start} has the {what} {shown(of_model)}, and {self.task} has {shown(of_task)}: {first}"
+                        ", or train a new network"
+                    )
             if config.reads_letters:
                 raise UnsupportedFormat(f"{self.start} is a table without weights to train: compile it with dense ones")
             return config

@@ -84,9 +84,10 @@ def test_headers_that_say_more_than_there_is_are_refused(path, change):
 
 
 def test_what_is_no_file_and_types_that_no_file_has_are_named(tmp_path):
-    for path in (tmp_path, tmp_path / "nothing"):
-        with pytest.raises(MissingFile, match="no such file"):
-            read(path)
+    with pytest.raises(MissingFile, match="no such file"):
+        read(tmp_path / "nothing")
+    with pytest.raises(CheckpointError, match=r"is a folder: give a file \(\.safetensors\)"):
+        read(tmp_path)
     save_file({"x": torch.zeros(2, dtype=torch.complex64)}, tmp_path / "t", {"format": "a-format", "version": "3"})
     with pytest.raises(CheckpointError, match="t: 'x' is of type C64, which no file of ours has"):
         read(tmp_path / "t")

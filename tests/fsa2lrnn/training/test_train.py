@@ -236,7 +236,8 @@ def test_a_run_starts_from_the_weights_of_a_model(tmp_path):
     resumed = train(replace(settings, steps=2), tmp_path / "run")
     assert resumed.step == 2
     training.TrainingRun(replace(settings, task="task:arbiter(2, policy=priority)"), tmp_path / "other", resume=False)
-    for task, message in (("arbiter(3)", "output 2 of the machine is none of"), ("flip_flop", "start from a model of")):
+    letters = r"has the letters \(.*\), and task:flip_flop has \(.*\): read the machine over these, in this order"
+    for task, message in (("arbiter(3)", "output 2 of the machine is none of"), ("flip_flop", letters)):
         with pytest.raises(UnsupportedFormat, match=message):
             training.TrainingRun(replace(settings, task=f"task:{task}"), tmp_path / "other", resume=False)
     save(compile_machine(machine, layout="index"), path)
