@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fsa2lrnn.display import Markup
 from fsa2lrnn.draw.drawn_machine import DrawnMachine
 from fsa2lrnn.draw.geometry import head
-from fsa2lrnn.draw.svg import Drawing, cut, render, standing_alone
-from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.draw.svg import Drawing, render, standing_alone
+from fsa2lrnn.errors import BudgetExceeded, shortened
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
@@ -28,11 +29,13 @@ import numpy as np
 
 from fsa2lrnn.display import visible
 from fsa2lrnn.draw import geometry
-from fsa2lrnn.draw.drawn_machine import short_list, width
+from fsa2lrnn.draw.drawn_machine import fitted, letters_text, width
 from fsa2lrnn.draw.geometry import Edge, boxes_around, points_of
 
 MOST_STATES, SECONDS = 500, 10.0  # limits for Graphviz
 _LISTED = 200  # the most letters that a tooltip lists
+_LABEL = 16  # the most characters of a label
+_WHOLE = 300  # the most characters of a text in a legend
 
 
 def draw(machine: MooreMachine) -> Drawing:
@@ -65,12 +68,16 @@ def to_svg(machine: MooreMachine) -> str:
 
 def svg_file(machine: DrawnMachine) -> str | None:
     """Return a drawing as the text of an SVG file that needs no style sheet, or None for more than `DRAWN` states."""
-    drawn, layout = automaton(machine), lay_out(machine)
-    return None if drawn is None or layout is None else standing_alone(drawn, layout.size)
+    if (layout := lay_out(machine)) is None:
+        return None
+    lines = legend(machine, layout)
+    return standing_alone(automaton(machine, lines=lines) or Markup(), with_legend(layout.size, lines))
 
 
-def automaton(machine: DrawnMachine, class_: str = "") -> Markup | None:
+def automaton(machine: DrawnMachine, class_: str = "", lines: Sequence[str] = ()) -> Markup | None:
     """Return an SVG element for a page with the style sheet `pages/look.css`, or None for more than `DRAWN` states.
+
+    `lines` are those of a legend below the drawing.
 
     Each state has its own hue, whose lightness the style sheet sets. Arrows are groups of class "arrow" whose attribute
     data-edge is a pair of state numbers such as "0-2"; states are groups of class "place" with data-state.
@@ -78,7 +85,7 @@ def automaton(machine: DrawnMachine, class_: str = "") -> Markup | None:
     layout = lay_out(machine)
     if layout is None:
         return None
-    n = len(machine.states)
+    n, size = len(machine.states), with_legend(layout.size, lines)
 
     def letters_of(arrow: Arrow) -> str:
         q, then = (machine.states[end] for end in arrow.edge)
@@ -88,8 +95,9 @@ def automaton(machine: DrawnMachine, class_: str = "") -> Markup | None:
 
     return Markup(
         render(
-            "automaton.svg", layout=layout, machine=machine, class_=f" {class_}".rstrip(), arrowhead=head, cut=cut,
-            letters_of=letters_of, said=f"The automaton: {n} states over {len(machine.alphabet)} letters",
+            "automaton.svg", layout=layout, machine=machine, class_=f" {class_}".rstrip(), arrowhead=head,
+            lines=[(layout.size[1] + LINE * (k + 0.7), line) for k, line in enumerate(lines)], letters_of=letters_of,
+            size=size, said=f"The automaton: {n} states over {len(machine.alphabet)} letters",
             tints=[f"--h:{360 * q / max(n, 1) + 20:.0f}" for q in range(n)],
         )
     )  # fmt: skip
@@ -106,7 +114,29 @@ def notes(machine: DrawnMachine) -> list[str]:
     missing = sum(layout.is_dense or arrow.label is None for arrow in layout.arrows)
     if missing:
         said.append(f"{missing} arrows have no room for their letters, which hovering tells.")
-    return said
+    return [*said, *(f"{line}." for line in _cut_texts(machine, layout))]
+
+
+def with_legend(size: tuple[float, float], lines: Sequence[str]) -> tuple[float, float]:
+    """Return the size of a drawing with a legend of these lines below it, in pixels."""
+    return max(size[0], *(width(line) + 2 * _MARGIN for line in lines), 0.0), size[1] + LINE * len(lines)
+
+
+def legend(machine: DrawnMachine, layout: DrawingLayout) -> list[str]:
+    """Return the lines that say in full what the circles and arrows of a drawing have no room for."""
+    names = zip(machine.names, machine.states, strict=True)
+    lines = [f"{name}: {state}" for name, state in names if name != state]
+    if layout.folded is not None:
+        lines.append(f"letters that are not drawn lead to {machine.names[layout.folded]}")
+    return lines + _cut_texts(machine, layout)
+
+
+def _cut_texts(machine: DrawnMachine, layout: DrawingLayout) -> list[str]:
+    """Return a line for each label of a drawing that is cut."""
+    drawn = [(arrow.letters, arrow.text) for arrow in layout.arrows if arrow.label is not None and not layout.is_dense]
+    if not machine.accepting:
+        drawn += zip(machine.short_outputs, machine.outputs, strict=True)
+    return [f"{label}: {shortened(text, _WHOLE)}" for label, text in dict(drawn).items() if label != text]
 
 
 DRAWN = 60  # the most states of a drawing
@@ -116,16 +146,20 @@ _DENSE = 3.2  # arrows per state above which columns are dense
 _CROWDED = 3.5  # arrows per state, with loops, above which labels are near the beginnings of their arrows
 _SPARSE = 1.5  # arrows per state above which columns and rows are farther apart
 _FEW = 12  # the most states with large circles
-_MARGIN = 14.0
+_MARGIN, LINE = 14.0, 17.0  # pixels; the latter of a line of a legend
 _SWEEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Arrow:
-    """The arrow of all letters from one state to another: its curve (4, 2) and the place (2,) of its label, or None."""
+    """The arrow of all letters from one state to another: its curve (4, 2) and the place (2,) of its label, or None.
+
+    `letters` is the label, and `text` is the same in full.
+    """
 
     edge: Edge
     letters: str
+    text: str
     curve: np.ndarray
     label: np.ndarray | None
 
@@ -168,9 +202,9 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
     folded = _sink(n, arrows, start)
     shown = [q for q in range(n) if q != folded]
     leads_on = all(then >= 0 for row in delta for then in row)
-    letters = {
-        edge: short_list(by, alphabet, names_others=leads_on) for edge, by in arrows.items() if edge[1] != folded
-    }
+    texts = {edge: letters_text(by, alphabet, leads_on) for edge, by in arrows.items() if edge[1] != folded}
+    labels_of = fitted(texts.values(), _LABEL)
+    letters = {edge: labels_of[text] for edge, text in texts.items()}
     graph = nx.DiGraph([edge for edge in letters if edge[0] != edge[1]])
     graph.add_nodes_from(shown)
     radius = 22.0 if n <= _FEW else 16.0
@@ -202,7 +236,7 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
             curves[q, q] = geometry.loop(places[q], radius, geometry.free_direction(used[q], outwards[q]))
     circles = boxes_around(places, 2 * radius + 2, 2 * radius + 2)
     labels = _labels(curves, letters, circles, points_of(entry), is_dense)
-    return _shifted(places, radius, letters, curves, labels, entry, folded, is_dense)
+    return _shifted(places, radius, letters, texts, curves, labels, entry, folded, is_dense)
 
 
 def _sink(n: int, arrows: dict[Edge, list[int]], start: int) -> int | None:
@@ -284,6 +318,7 @@ def _shifted(
     places: np.ndarray,
     radius: float,
     letters: dict[Edge, str],
+    texts: dict[Edge, str],
     curves: dict[Edge, np.ndarray],
     labels: dict[Edge, np.ndarray],
     entry: np.ndarray,
@@ -297,8 +332,8 @@ def _shifted(
     boxes = np.concatenate(parts)
     corner = boxes[:, :2].min(0) - _MARGIN
     arrows = [
-        Arrow(edge, text, curves[edge] - corner, labels[edge] - corner if edge in labels else None)
-        for edge, text in letters.items()
+        Arrow(edge, label, texts[edge], curves[edge] - corner, labels[edge] - corner if edge in labels else None)
+        for edge, label in letters.items()
     ]
     right, bottom = np.ceil(boxes[:, 2:].max(0) + _MARGIN - corner).tolist()
     return DrawingLayout((right, bottom), places - corner, radius, arrows, entry - corner, folded, is_dense)

@@ -14,7 +14,7 @@ from fsa2lrnn import symbols
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
 
-SHORT = 5  # the most characters of a label that fits into a circle
+SHORT, SHORT_OUTPUT = 5, 6  # the most characters of a name, and of a smaller output, that fit into a circle
 _RUN = 4  # the fewest consecutive letters that are written as a range
 _WIDE, _NARROW = 11.5, 6.9  # pixels of a wide character in a label, and of any other
 
@@ -67,6 +67,12 @@ class DrawnMachine:
         return self.states if is_short else [str(q) for q in range(len(self.states))]
 
     @property
+    def short_outputs(self) -> list[str]:
+        """The outputs in drawings, which fit into circles and differ where outputs do."""
+        labels = fitted(self.outputs, SHORT_OUTPUT)
+        return [labels[output] for output in self.outputs]
+
+    @property
     def accepting(self) -> list[bool] | None:
         """For an acceptor, whether each state accepts; None for a machine with other outputs."""
         if not set(self.outputs) <= {"accept", "reject"}:
@@ -97,20 +103,31 @@ def written(values: Iterable[Hashable]) -> list[str]:
     ]
 
 
-def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16, names_others: bool = True) -> str:
-    """Return the letters with numbers `given` as text, in order, shortened to `most` characters.
+def fitted(texts: Iterable[str], most: int) -> dict[str, str]:
+    """Return a label of at most `most` characters for each text, all different: longer texts are cut and numbered.
+
+    >>> fitted(["(1,2)", "open the door", "open the gate"], 8)
+    {'(1,2)': '(1,2)', 'open the door': 'open t…1', 'open the gate': 'open t…2'}
+    """
+    labels = {text: text for text in texts}
+    long = [text for text in labels if len(text) > most]
+    return labels | {text: f"{text[: most - 1 - len(str(k))]}…{k}" for k, text in enumerate(long, start=1)}
+
+
+def letters_text(given: Sequence[int], alphabet: Sequence[str], names_others: bool = True) -> str:
+    """Return the letters with numbers `given` as text, in order.
 
     Unless `names_others` is False, the text is "any" for all letters, and "not …" if few letters are missing.
 
     >>> digits = [*"0123456789", "+"]
-    >>> short_list(range(10), digits), short_list([1, 2, 10], digits), short_list(range(11), digits)
+    >>> letters_text(range(10), digits), letters_text([1, 2, 10], digits), letters_text(range(11), digits)
     ('0–9', '1, 2, +', 'any')
-    >>> short_list([0, 1, 2, 3, 4, 6, 7, 8, 9, 10], digits), short_list([0], ["a long name of a letter"])
-    ('not 5', 'a long name of …')
+    >>> letters_text([0, 1, 2, 3, 4, 6, 7, 8, 9, 10], digits)
+    'not 5'
 
     One letter alone is called by its name, however short the others' are.
 
-    >>> short_list([0], ["tick tock", "-"])
+    >>> letters_text([0], ["tick tock", "-"])
     'tick tock'
     """
     if names_others and len(given) == len(alphabet) > 2:
@@ -120,7 +137,7 @@ def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16, na
     others = "not " + ", ".join(alphabet[a] for a in rest)
     if names_others and len(given) > 1 and 0 < len(rest) <= 2 and len(others) < len(text):
         text = others
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text
 
 
 def width(text: str) -> float:

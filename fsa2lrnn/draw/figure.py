@@ -16,14 +16,15 @@ import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display import visible
-from fsa2lrnn.draw.automaton import DRAWN, lay_out
+from fsa2lrnn.draw.automaton import DRAWN, LINE, lay_out, legend, with_legend
 from fsa2lrnn.draw.drawn_machine import DrawnMachine, width
 from fsa2lrnn.draw.geometry import head
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.optional import require
 
+_TEXT = 343  # bp: the width of the text of LaTeX's article
 MOST_STATES = 12  # with matrices: larger ones have no room for numbers
-_CELL, _GAP, _LINE = 24.0, 34.0, 17.0  # pixels: of an entry, between matrices, of the legend
+_CELL, _GAP = 24.0, 34.0  # pixels: of an entry, between matrices
 _INK, _FAINT, _PAPER, _ONE = "#1c1e21", "#5b6068", "#ffffff", "#2457c5"
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "…": r"\ldots{}",
         "→": r"$\to$", **{c: f"\\{c}" for c in "&%$#_{}"}}  # fmt: skip
@@ -68,8 +69,11 @@ class Figure:
 
     def to_tikz(self) -> str:
         """Return a `tikzpicture`, for `\\input` in a document that loads tikz."""
-        body = "\n".join(map(_in_tikz, self.marks))
-        return f"% \\usepackage{{tikz}}\n\\begin{{tikzpicture}}[x=1bp, y=-1bp]\n{body}\n\\end{{tikzpicture}}\n"
+        body, opening = "\n".join(map(_in_tikz, self.marks)), "% \\usepackage{tikz}\n"
+        if self.size[0] > _TEXT:
+            fit = r"\resizebox{\linewidth}{!}{\input{…}}"
+            opening += f"% {self.size[0]:.0f}bp wide: where the text is narrower, {fit}\n"
+        return f"{opening}\\begin{{tikzpicture}}[x=1bp, y=-1bp]\n{body}\n\\end{{tikzpicture}}\n"
 
     def to_pdf(self) -> bytes:
         """Return a PDF file with its fonts embedded as Type 42. Raises `MissingPackage` without matplotlib."""
@@ -130,32 +134,18 @@ def figure_of(machine: MooreMachine, matrices: bool = False) -> Figure:
         )
         if drawn.accepting and drawn.accepting[q]:
             marks.append(Mark("circle", place[None], layout.radius - 3.5, _hue(q, machine.n_states, 0.4)))
-        shows_output = not drawn.accepting and drawn.names[q] != drawn.outputs[q] and len(drawn.outputs[q]) <= 6
+        shows_output = not drawn.accepting and drawn.names[q] != drawn.outputs[q]
         marks.append(_text(place - np.array([0, 5 * shows_output]), drawn.names[q]))
         if shows_output:
-            marks.append(_text(place + np.array([0, 8]), drawn.outputs[q], 9, _FAINT))
-    w, h = layout.size
-    for line in _legend(drawn, [arrow.edge for arrow in layout.arrows if "…" in arrow.letters], layout.folded):
-        marks.append(Mark("text", np.array([[14.0, h + _LINE / 2]]), 11, text=line, is_left=True))
-        w, h = max(w, width(line) + 28), h + _LINE
+            marks.append(_text(place + np.array([0, 8]), drawn.short_outputs[q], 9, _FAINT))
+    lines = legend(drawn, layout)
+    w, h = with_legend(layout.size, lines)
+    for k, line in enumerate(lines):
+        marks.append(Mark("text", np.array([[14.0, layout.size[1] + LINE * (k + 0.5)]]), 11, text=line, is_left=True))
     if matrices:
         beside, (right, bottom) = _matrices(machine, drawn, w + 20)
         marks, w, h = marks + beside, right, max(h, bottom)
     return Figure(marks, (w, h))
-
-
-def _legend(drawn: DrawnMachine, cut: list[tuple[int, int]], folded: int | None) -> list[str]:
-    """Return the lines that say in full what the circles and arrows have no room for."""
-    lines = list[str]()
-    for q, (name, state, output) in enumerate(zip(drawn.names, drawn.states, drawn.outputs, strict=True)):
-        meaning = [state] if name != state else []
-        meaning += [f"output {output}"] if not drawn.accepting and len(output) > 6 and output != state else []
-        lines += [f"{name}: {', '.join(meaning)}"] if meaning else []
-        lines += [f"letters that are not drawn lead to {name}"] if q == folded else []
-    for q, then in cut:
-        letters = ", ".join(drawn.alphabet[a] for a in drawn.arrows[q, then])
-        lines.append(f"{drawn.names[q]} → {drawn.names[then]}: {letters}")
-    return lines
 
 
 def _matrices(machine: MooreMachine, drawn: DrawnMachine, left: float) -> tuple[list[Mark], tuple[float, float]]:
@@ -171,7 +161,7 @@ def _matrices(machine: MooreMachine, drawn: DrawnMachine, left: float) -> tuple[
         for q in range(n):
             for at in corner + np.array([[(q + 0.5) * _CELL, -12], [-14, (q + 0.5) * _CELL]]):
                 marks.append(Mark("circle", at[None], 9, "", _hue(q, n)))
-                marks.append(_text(at, drawn.names[q] if len(drawn.names[q]) <= 2 else str(q), 10))
+                marks.append(_text(at, drawn.names[q], min(10, 24 / max(1, len(drawn.names[q])))))
             for p in range(n):
                 at, is_one = corner + np.array([q, p]) * _CELL, row[q] == p
                 marks.append(Mark("cell", np.stack([at, at + _CELL]), line="#a3a9b2", fill=_ONE if is_one else _PAPER))

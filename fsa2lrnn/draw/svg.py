@@ -45,15 +45,6 @@ def _shown(value: object) -> Any:
     return value if hasattr(value, "__html__") else "" if value is None else visible(str(value))
 
 
-def cut(label: str, most: int) -> str:
-    """Return a label of at most `most` characters; a longer one ends in "…".
-
-    >>> cut("(1,2,3)", 7), cut("quiescent", 7)
-    ('(1,2,3)', 'quiesc…')
-    """
-    return label if len(label) <= most else f"{label[: most - 1]}…"
-
-
 def standing_alone(drawn: Markup, size: tuple[float, float]) -> str:
     """Return a drawing of class "automaton" as an SVG file with a background and a style sheet; `size` in pixels."""
     opening, rest = drawn.split("</title>", 1)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from experiments.boxes import boxes
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.draw.automaton import automaton, lay_out, notes, svg_file
-from fsa2lrnn.draw.drawn_machine import DrawnMachine, short_list, width
+from fsa2lrnn.draw.drawn_machine import DrawnMachine, letters_text, width
 from fsa2lrnn.draw.figure import figure_of
 from fsa2lrnn.draw.geometry import HEIGHT, boxes_around, gaps, overlap, place_labels, points_of
 from fsa2lrnn.errors import BudgetExceeded
@@ -157,14 +157,17 @@ def test_what_is_drawn_keeps_apart(machine):
 
 def test_letters_of_arrows_and_wide_characters():
     letters = [*string.ascii_lowercase, "_"]
-    assert (short_list(range(26), letters), short_list(range(27), letters)) == ("a–z", "any")
-    assert short_list([0, 1, 2, 25], letters) == "a, b, c, z"
-    assert short_list([*range(3), *range(4, 27)], letters) == "not d"
-    assert (short_list(range(0, 26, 2), letters), short_list([0, 1], ["0", "1"])) == ("a, c, e, g, i, …", "0, 1")
-    assert short_list([1], ["-", "tick tock"]) == "tick tock"
-    assert short_list([1, 2], ["-", "tick tock", "two"]) == "not -"
-    assert short_list([0, 1, 3], ["0", "1", "2?", "2?"], names_others=False) == "0, 1, 2?"
-    assert short_list([0, 1, 2], ["0", "1", "2"], names_others=False) == "0, 1, 2"
+    assert (letters_text(range(26), letters), letters_text(range(27), letters)) == ("a–z", "any")
+    assert letters_text([0, 1, 2, 25], letters) == "a, b, c, z"
+    assert letters_text([*range(3), *range(4, 27)], letters) == "not d"
+    assert (letters_text(range(0, 26, 2), letters), letters_text([0, 1], ["0", "1"])) == (
+        "a, c, e, g, i, k, m, o, q, s, u, w, y",
+        "0, 1",
+    )
+    assert letters_text([1], ["-", "tick tock"]) == "tick tock"
+    assert letters_text([1, 2], ["-", "tick tock", "two"]) == "not -"
+    assert letters_text([0, 1, 3], ["0", "1", "2?", "2?"], names_others=False) == "0, 1, 2?"
+    assert letters_text([0, 1, 2], ["0", "1", "2"], names_others=False) == "0, 1, 2"
     assert width("文字") > width("ab")
     assert width("") < width("a")
 
@@ -200,6 +203,23 @@ def test_machines_as_drawn_and_as_tables():
     assert DrawnMachine.of([[0]], ["True enough"], 0, "a").accepting is None
 
 
+def test_labels_of_long_events_and_outputs_differ_in_every_drawing_and_stand_in_its_legend():
+    events = [f"the user opens document {i} and closes it" for i in range(3)]
+    machine = MooreMachine([[1, 1, 2], [2, 2, 2], [0, 1, 0]], ["warning low", "warning high", "ok"], alphabet=events)
+    drawn = [part.text for part in ET.fromstring(machine.to_svg()).iter() if part.tag.endswith("text")]
+    marks = [mark.text for mark in figure_of(machine).marks if mark.kind == "text"]
+    for texts in (drawn, marks):
+        cut = sorted({text for text in texts if "…" in text and ":" not in text})
+        lines = [text.split(": ", 1) for text in texts if ": " in text]
+        assert cut == sorted(label for label, _ in lines)
+        whole = [text for _, text in lines]
+        assert len(set(whole)) == len(whole)
+        assert {*events[1:], "warning low", "warning high"} < set(whole)
+    page = " ".join(notes(DrawnMachine.of_machine(machine)))
+    assert all(f"{label}: {text}." in page for label, text in lines)
+    assert all(event in machine.to_dot() for event in events)
+
+
 def test_a_machine_too_large_for_a_drawing_is_refused():
     with pytest.raises(BudgetExceeded, match="61 states and a drawing shows up to 60: minimise it, or write"):
         zoo.sum_mod(61).to_svg()
@@ -211,14 +231,16 @@ def test_a_figure_shows_matrices_and_long_names_whole():
     machine = MooreMachine(delta, outputs, alphabet=["get", "put_50%_back", "release_everything_now"], labels=labels)
     figure = figure_of(machine, matrices=True)
     texts = [mark.text for mark in figure.marks if mark.kind == "text"]
-    assert {"A(release_everything_now)", "2: draining the queue, output waiting for release"} <= set(texts)
-    assert "1 → 0: release_everything_now" in texts
+    assert {"A(release_everything_now)", "2: draining the queue", "wait…1: waiting for release"} <= set(texts)
+    assert {"release_everyt…1", "release_everyt…1: release_everything_now"} <= set(texts)
     cells = [mark.text for mark in figure.marks if mark.text in "01" and mark.size == 12 and mark.line != "#1c1e21"]
     for a, row in enumerate(delta):  # from left to right, and in a column from the top
         columns = np.array(cells[9 * a : 9 * a + 9], int).reshape(3, 3)
         assert columns.argmax(1).tolist() == row
         assert columns.sum() == 3
     assert r"{A(put\_50\%\_back)}" in figure.to_tikz()
+    assert r"\resizebox{\linewidth}{!}{\input{…}}" in figure.to_tikz()
+    assert "resizebox" not in figure_of(zoo.parity()).to_tikz()
     assert ET.fromstring(figure.to_svg()).tag.endswith("svg")
     for mark in figure.marks:
         assert (mark.points >= 0).all()
