@@ -247,15 +247,10 @@ def check_model(model: Any, patterns: str | Sequence[str] = "all", folder: Path 
 
     names = chosen(patterns, driver.PATTERNS, value["generates"])
     with transformers() as package:
-        verbosity = package.logging.get_verbosity()
-        package.logging.set_verbosity_error()  # no warnings that kernels are slow
-        try:
-            if is_folder:
-                with refusing(f"{place} does not load with transformers {package.__version__}"):
-                    model = driver.load(package.AutoModelForCausalLM, place)
-            done = list(driver.drive(model, value["words"], value["generates"], value["padding"], names))
-        finally:
-            package.logging.set_verbosity(verbosity)
+        if is_folder:
+            with refusing(f"{place} does not load with transformers {package.__version__}"):
+                model = driver.load(package.AutoModelForCausalLM, place)
+        done = list(driver.drive(model, value["words"], value["generates"], value["padding"], names))
     return report(canary_of(value), done, {"transformers": package.__version__, "torch": torch.__version__}, place)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
+from logging import LogRecord
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,20 +32,29 @@ TRIED = "5.24.0"  # the version of transformers with which the layers were teste
 
 @contextmanager
 def transformers() -> Iterator[Any]:
-    """Import transformers and disable its progress bars inside the block; its warnings remain visible.
+    """Import transformers, without its progress bars and its notes that kernels are slow inside the block.
 
-    Raises `MissingPackage` with the command that installs transformers or tokenizers.
+    Its warnings and errors remain visible. Raises `MissingPackage` with the command that installs transformers or tokenizers.
     """
     package = require("transformers", "hf", "a layer of others")
     require("tokenizers", "hf", "a layer of others")
     logging = package.utils.logging
-    has_bars = logging.is_progress_bar_enabled()
+    kernels = logging.get_logger("transformers.integrations.hub_kernels")
+    has_bars, has_notes = logging.is_progress_bar_enabled(), _is_no_note_on_speed not in kernels.filters
     logging.disable_progress_bar()
+    kernels.addFilter(_is_no_note_on_speed)
     try:
         yield package
     finally:
+        if has_notes:
+            kernels.removeFilter(_is_no_note_on_speed)
         if has_bars:
             logging.enable_progress_bar()
+
+
+def _is_no_note_on_speed(record: LogRecord) -> bool:
+    """Return False for the advice to install a fast kernel: the reference code is what is proved here."""
+    return "is falling back to its reference PyTorch implementation" not in record.getMessage()
 
 
 def modeling(name: str) -> Any:

@@ -25,7 +25,7 @@ def test_the_line_that_installs_them(monkeypatch):
         pass
 
 
-def test_bars_are_hidden_and_versions_are_named():
+def test_bars_are_hidden_and_versions_are_named(monkeypatch):
     package = pytest.importorskip("transformers")
     logging = package.utils.logging
     before = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -33,6 +33,16 @@ def test_bars_are_hidden_and_versions_are_named():
         assert same is package
         assert logging.get_verbosity() == before[0]
         assert not logging.is_progress_bar_enabled()
+    kernels, said = logging.get_logger("transformers.integrations.hub_kernels"), []
+    monkeypatch.setattr(kernels, "handle", lambda record: said.append(record.msg) if kernels.filter(record) else None)
+    note = "`f` is falling back to its reference PyTorch implementation because `g` is not installed"
+    with packages.transformers():
+        with packages.transformers():
+            kernels.warning(note)
+        kernels.warning(note)
+        kernels.warning("a kernel is broken")
+    kernels.warning(note)
+    assert said == ["a kernel is broken", note]
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
     assert packages.versions()["transformers"] == package.__version__
     with pytest.raises(UnsupportedFormat, match=r"transformers \d.* has no other_layer: install transformers==5"):
