@@ -34,7 +34,8 @@ TRIED = "5.24.0"  # the version of transformers with which the layers were teste
 def transformers() -> Iterator[Any]:
     """Import transformers, without its progress bars and its notes that kernels are slow inside the block.
 
-    Its warnings and errors remain visible. Raises `MissingPackage` with the command that installs transformers or tokenizers.
+    Its warnings and errors remain visible. Raises `MissingPackage` with the command that installs transformers or
+    tokenizers.
     """
     package = require("transformers", "hf", "a layer of others")
     require("tokenizers", "hf", "a layer of others")
