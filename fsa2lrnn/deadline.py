@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from numbers import Real
 from types import FrameType
 
-from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat, check_type
 
 HAS_PASSED = "has passed: give more seconds (--max-seconds)"
 
@@ -74,6 +75,7 @@ class Deadline:
         """Return the deadline after `seconds`; raise `UnsupportedFormat` unless this is positive or None (no limit)."""
         if isinstance(seconds, Deadline):
             return seconds
+        check_type(0.0 if seconds is None else seconds, Real, "seconds", "a positive number, or None for no limit")
         if seconds is not None and not seconds > 0:
             raise UnsupportedFormat(f"seconds = {seconds}: a time limit is a positive number, or None for no limit")
         return cls(math.inf if seconds is None else seconds)

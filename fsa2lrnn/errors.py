@@ -55,6 +55,18 @@ class SourceWarning(UserWarning):
     """The warning that a source was read, but may not mean what its author meant; the message names the remedy."""
 
 
+def check_type(value: object, kind: type | tuple[type, ...], name: str, expected: str) -> None:
+    """Raise `UnsupportedFormat` for an argument of a wrong type; the message says what is expected.
+
+    >>> check_type("20", int, "max_states", "a whole number")
+    Traceback (most recent call last):
+        ...
+    fsa2lrnn.errors.UnsupportedFormat: max_states = '20' of type str: give a whole number
+    """
+    if not isinstance(value, kind):
+        raise UnsupportedFormat(f"{name} = {shortened(repr(value))} of type {type(value).__name__}: give {expected}")
+
+
 def meant(name: str, choices: Iterable[str]) -> str:
     """Return a question for a message, with the choice that is nearest to a name or has it as initials; "" for none.
 

@@ -129,6 +129,8 @@ def encode(word: Word, alphabet: Alphabet) -> np.ndarray:
     """
     if isinstance(word, str):
         return np.concatenate([np.empty(0, np.int64), *encode_text([word], alphabet)])
+    if not isinstance(word, Iterable):
+        raise InvalidWord(f"{word!r} of type {type(word).__name__} is not a word: give text or a list of letters")
     index, positions = letter_index(alphabet), []
     for k, letter in enumerate(word):
         try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat, shortened
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat, check_type, shortened
 from fsa2lrnn.symbols import Word, confused, encode, letter_index
 
 if TYPE_CHECKING:
@@ -61,6 +61,9 @@ class MooreMachine:
         labels: Iterable[Hashable] | None = None,
     ) -> None:
         table = _as_table(delta)
+        check_type(outputs, Iterable, "outputs", "a list with the output of each state")
+        for name, given, each in (("alphabet", alphabet, "row of delta"), ("labels", labels, "state")):
+            check_type(() if given is None else given, Iterable, name, f"a list with one per {each}")
         values: dict[str, Any] = {
             "delta": table,
             "outputs": tuple(outputs),

@@ -15,7 +15,7 @@ from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.cli import console
 from fsa2lrnn.deadline import Deadline, limited, without_limits
 from fsa2lrnn.display import Brief
-from fsa2lrnn.errors import BudgetExceeded, OutOfTime
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime, check_type
 from fsa2lrnn.layers import LAYERS, is_family, of_name
 
 if TYPE_CHECKING:
@@ -135,6 +135,7 @@ def explain(
     from fsa2lrnn.families.block_sizes.needs import checked_needs
 
     machine = as_machine(machine)
+    check_type(families, (list, tuple), "families", "a list of names of families or layers")
     # A layer is answered by the family that contains it.
     layers = [name for name, row in LAYERS.items() if row.family] if decide_all and not families else []
     for name in families:

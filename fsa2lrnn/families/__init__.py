@@ -22,7 +22,7 @@ from typing import ClassVar, Literal
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MachineSource, MooreMachine, as_machine
 from fsa2lrnn.compile.recurrence import Recurrence, compile_recurrence
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat, meant
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat, check_type, meant
 from fsa2lrnn.families.channels import Affine, integer_affine, separating_channels
 from fsa2lrnn.families.closure import Obstruction
 from fsa2lrnn.families.family_answers import CertifiedAnswer, FamilyAnswer, Impossibility, Term, Unknown, Witness
@@ -105,7 +105,7 @@ def represent(
         BudgetExceeded: for a witness with roots of unity of an order beyond 5,000 (`channels.MAX_ORDER`).
     """
     # Families with parameters first, then those by name.
-    family = family_of(family) if isinstance(family, str) else family
+    family = family if isinstance(family, Family | HouseholderProducts) else family_of(family)
     if readout not in ("any", "linear"):
         raise UnsupportedFormat(f"readout={readout!r} is not known: any or linear")
     minimal = minimise(as_machine(machine))
@@ -199,6 +199,7 @@ def family_of(name: str) -> str:
 
     Raises `UnsupportedFormat` for an unknown name, and for a layer that no family describes.
     """
+    check_type(name, str, "family", f"one of {', '.join(FAMILIES)}")
     if is_family(name):
         return name
     if not is_layer(name):

@@ -36,7 +36,7 @@ from torch import Tensor
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.formats.graph import is_epsilon
-from fsa2lrnn.errors import UnsupportedFormat, counted
+from fsa2lrnn.errors import UnsupportedFormat, check_type, counted
 from fsa2lrnn.reading import decode, parse_json, shown
 
 _SHOWN = 5  # faults
@@ -175,6 +175,7 @@ def from_pairs(pairs: Iterable[object], alphabet: Sequence[Hashable] | None = No
     >>> data.alphabet, data.outputs, data.labels.tolist()
     (('a',), (False, True), [[0, -1, -1], [-1, 1, -1], [-1, -1, 0]])
     """
+    check_type(pairs, Iterable, "source", "a machine, its source, a file of words, or pairs (word, output)")
     entries: list[_Entry] = []
     faults: list[str] = []
     for line, pair in enumerate(pairs, 1):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from fsa2lrnn.errors import CheckpointError, InvalidWord, NotExact, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, InvalidWord, NotExact, UnsupportedFormat, check_type
 from fsa2lrnn.nn import repeats
 from fsa2lrnn.nn.affine import EPS, Readout, SwitchedAffine
 from fsa2lrnn.nn.compiled import is_exporting
@@ -41,6 +41,7 @@ class LRNN(nn.Module):
     """
 
     def __init__(self, config: LRNNConfig) -> None:
+        check_type(config, LRNNConfig, "config", "an LRNNConfig; load(…) and compile_machine(…) make networks of it")
         super().__init__()
         self.config = config
         n_letters, n_outputs = len(config.alphabet), len(config.outputs)
@@ -216,6 +217,7 @@ class LRNN(nn.Module):
 
         Raises `InvalidWord` for tokens of another dtype or shape and, on the CPU, for tokens that are not letters.
         """
+        check_type(tokens, Tensor, "tokens", "an int64 tensor of shape (B, T), or a word to transduce")
         stream, _ = self._run(tokens, self.initial_state(len(tokens)), method, goes_on=False)
         if empty_word:
             stream = torch.cat([self._initial(len(tokens))[1].unsqueeze(1), stream], dim=1)

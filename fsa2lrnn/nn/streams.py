@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat, check_type
 from fsa2lrnn.nn.checkpoint import FileFormat, check_shapes, digest, open_tensors, write_tensors
 from fsa2lrnn.nn.model import LRNN, decode
 from fsa2lrnn.nn.network import LayerState
@@ -47,6 +48,7 @@ class Stream:
             raise UnsupportedFormat(f"{type(model).__name__}: give a network, of load(…) or compile_machine(…)")
         if (reason := model.not_causal) is not None:
             raise UnsupportedFormat(reason)
+        check_type(batch, Integral, "batch", "the number of streams, at least 1")
         self.model, self.batch = model, batch
         self.state = StreamState(0, model.initial_state(batch))
 

@@ -7,13 +7,13 @@ are its kernels run: a module is read by its class name, its settings and its `s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.errors import InvalidWord, UnsupportedFormat, check_type
 from fsa2lrnn.nn.layers import Columns, layer_named
 from fsa2lrnn.nn.layers.base import Layer
 from fsa2lrnn.nn.network import LayerState, State
@@ -51,6 +51,8 @@ def wrap(
     >>> model(torch.tensor([[0, 1]])).argmax(-1).tolist()
     [[0, 1]]
     """
+    for name, symbols in (("alphabet", alphabet), ("outputs", outputs)):
+        check_type(symbols, Iterable, name, "a list of symbols")
     return Wrapped(module, tuple(alphabet), tuple(outputs), empty, longest)
 
 

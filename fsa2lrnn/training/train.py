@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat, check_type
 from fsa2lrnn.files import alone
 from fsa2lrnn.nn.checkpoint import load, save
 from fsa2lrnn.nn.layer_checks import check_layers
@@ -86,6 +86,7 @@ def train(
         MissingPackage: if a package that `write_to` names is not installed.
         CheckpointError: if the checkpoint in the folder cannot be read.
     """
+    check_type(settings, Settings, "settings", 'Settings("task:parity", layer=…), or preset("quick", "task:parity")')
     (outcome,) = train_together([(settings, Path(folder))], side_by_side, resume, report, write_to)
     if isinstance(outcome, Diverged):
         raise outcome

@@ -18,6 +18,7 @@ from fsa2lrnn.automata.counting import Ignore, ignored_outputs
 from fsa2lrnn.checker import SCANS, check_sets
 from fsa2lrnn.checker.claims import Claim
 from fsa2lrnn.checker.proof import MOST_WORK
+from fsa2lrnn.errors import check_type
 from fsa2lrnn.nn.checkpoint import digest
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import SwitchedAffine, switched
@@ -62,6 +63,7 @@ def check(
     >>> print(check(certify(model, parity), model).scope)
     every output counts but that of the empty word
     """
+    check_type(certificate, Certificate, "certificate", "what certify(…) returned, or Certificate.load(file)")
     layers = check_modelled(model)
     if certificate.method == "sets":
         tables = model if isinstance(model, SwitchedAffine) else switched(model)

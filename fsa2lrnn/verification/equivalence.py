@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Protocol
 
@@ -32,7 +33,7 @@ from fsa2lrnn.checker.replay import ShortWords, least_margin
 from fsa2lrnn.checker.rounding import Ball
 from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat, check_type
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
@@ -183,6 +184,7 @@ def prove_equivalent(
     ('Proved', 4, ('sequential', 'pscan', 'chunked', 'fused'))
     """
     machine, deadline = as_machine(machine), Deadline.of(seconds)
+    check_type(budget, Integral, "budget", "the most joint states, a whole number")
     if isinstance(model, Recurrence):
         if certificate is not None:
             raise UnsupportedFormat("certificates are of modules: compile the tables, and prove the model equivalent")

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, check_type
 from fsa2lrnn.nn.affine import Readout, SwitchedAffine
 from fsa2lrnn.nn.checkpoint import on_meta_device
 from fsa2lrnn.nn.config import LRNNConfig
@@ -102,7 +102,10 @@ def _on_cuda() -> Iterator[str]:
 
 
 def check_causal(model: object) -> None:
-    """Raise `UnsupportedFormat`, naming the layer, if outputs of an `LRNN` depend on later letters."""
+    """Raise `UnsupportedFormat` for what is not a network, or, naming the layer, if outputs depend on later letters."""
+    check_type(
+        model, nn.Module, "model", "a network, of load(…), compile_machine(…) or wrap(module, alphabet, outputs)"
+    )
     if isinstance(model, LRNN) and (reason := model.not_causal) is not None:
         raise UnsupportedFormat(reason)
 

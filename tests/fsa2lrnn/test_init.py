@@ -19,7 +19,7 @@ import fsa2lrnn
 from fsa2lrnn import deadline
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.errors import BudgetExceeded, MissingPackage, OutOfTime, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, InvalidWord, MissingPackage, OutOfTime, UnsupportedFormat
 from fsa2lrnn.export.in_use import say
 from fsa2lrnn.families import represent
 from fsa2lrnn.layers import EXPORTED, LAYERS, is_layer, of_name, released_model, trained_name
@@ -79,6 +79,45 @@ def test_functions_take_the_source_of_a_machine(tmp_path):
         fsa2lrnn.compile_machine("nowhere.dot")
     with pytest.raises(FileNotFoundError, match=r"no such file: nowhere\.safetensors"):
         fsa2lrnn.load("nowhere.safetensors")
+
+
+@pytest.mark.parametrize("x", [object(), [2]])
+def test_wrong_types_are_named_with_what_is_expected(x):
+    m = fsa2lrnn.compile_machine("task:parity")
+    for call, expected in (
+        (lambda: fsa2lrnn.Budget(seconds=x), "seconds = .*: give a number above 0"),
+        (lambda: fsa2lrnn.Budget(length=x), "length = .*: give a whole number"),
+        (lambda: fsa2lrnn.LRNN(x), "config = .*: give an LRNNConfig"),
+        (lambda: fsa2lrnn.Stream(m, batch=x), "batch = .*: give the number of streams"),
+        (lambda: fsa2lrnn.certify(m, "task:parity", seconds=x), "seconds = .*: give a positive number, or None"),
+        (lambda: fsa2lrnn.check(x, m), "certificate = .*: give what certify"),
+        (lambda: fsa2lrnn.explain("task:parity", x), "famil.* = .*: give"),
+        (lambda: fsa2lrnn.extract(m, x), "max_states = .*: give a whole number"),
+        (lambda: fsa2lrnn.extract_learned(x), r"model = .*: give a network, of load\(…\)"),
+        (lambda: fsa2lrnn.falsify(x, "task:parity"), r"model = .*: give a network, of load\(…\)"),
+        (lambda: fsa2lrnn.falsify(m, "task:parity", x), r"budget = .*: give a Budget\(seconds=…\)"),
+        (lambda: fsa2lrnn.prove_equivalent(m, "task:parity", x), "budget = .*: give the most joint states"),
+        (lambda: fsa2lrnn.represent("task:parity", x), "family = .*: give one of lti,"),
+        (lambda: fsa2lrnn.train(x, "folder"), r"settings = .*: give Settings\("),
+        (lambda: m(x), "tokens = .*: give an int64 tensor"),
+    ):
+        with pytest.raises(UnsupportedFormat, match=expected):
+            call()
+
+
+@pytest.mark.parametrize("wrong", [7, object()])
+def test_what_is_not_iterable_is_named_with_what_is_expected(wrong):
+    for call, expected in (
+        (lambda: fsa2lrnn.MooreMachine([[0]], wrong), "outputs = .*: give a list with the output of each state"),
+        (lambda: fsa2lrnn.MooreMachine([[0]], [0], alphabet=wrong), "alphabet = .*: give a list with one per row"),
+        (lambda: fsa2lrnn.MooreMachine.from_regex(wrong), "regex = .*: give the text of a regular expression"),
+        (lambda: fsa2lrnn.learn(wrong), "source = .*: give a machine, its source, a file of words, or pairs"),
+        (lambda: fsa2lrnn.wrap(torch.nn.Identity(), wrong, "ab"), "alphabet = .*: give a list of symbols"),
+    ):
+        with pytest.raises(UnsupportedFormat, match=expected):
+            call()
+    with pytest.raises(InvalidWord, match="is not a word: give text or a list of letters"):
+        zoo.parity().run(wrong)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ from fsa2lrnn.automata.formats.graph import (
 from fsa2lrnn.automata.formats.thompson import Nfa, Part
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, SourceWarning
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, SourceWarning, check_type
 
 MAX_LENGTH = 20_000  # characters
 MAX_LETTERS = 10_000  # over all classes such as [a-z]
@@ -126,6 +126,7 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
     >>> from_regex("a.", alphabet="abc").alphabet
     ('a', 'b', 'c')
     """
+    check_type(regex, str, "regex", "the text of a regular expression")
     origin = f"regex {regex!r}" if len(regex) <= 200 else f"regex {regex[:200]!r}…"
     if len(regex) > MAX_LENGTH:
         raise BudgetExceeded(

@@ -35,6 +35,7 @@ from fsa2lrnn.verification.extraction.breadth_first import (
     output_numbers,
 )
 from fsa2lrnn.verification.extraction.runner import MaskedModel, States, join, pick
+from fsa2lrnn.verification.modelled import check_causal
 
 SECONDS = 600  # a model that is far from every small machine ends at no other limit for hours
 _HELD_OUT = 256  # random words
@@ -132,6 +133,7 @@ def extract_learned(
     >>> result.machine == zoo.sum_mod(3).minimise(), result.conflicts, result.held_out.agreement
     (True, 0, 1.0)
     """
+    check_causal(model)
     counts = None if counts is None else as_machine(counts)
     if counts is not None and BLANK in model.outputs:
         raise UnsupportedFormat("None is an output of the model and would stand for none that counts: rename it")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch import Tensor
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.errors import BudgetExceeded, NotExact, check_type
 from fsa2lrnn.nn.model import LRNN, LayerState, State
 from fsa2lrnn.verification.modelled import check_arithmetic, check_provable
 
@@ -292,8 +293,9 @@ def extract(
     >>> extract(compile_machine(parity)) == parity
     True
     """
-    check_arithmetic(model.device)
     check_provable(model)
+    check_arithmetic(model.device)
+    check_type(max_states, Integral, "max_states", "a whole number")
     system = ModelSystem(model, at_once, Deadline.of(seconds))
     # A state includes the output of its step: with a residual stream, equal x may have different outputs.
     walk = WordFrontier(system, system.initial_output())

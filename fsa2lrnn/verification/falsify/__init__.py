@@ -17,6 +17,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MachineSource, as_machine
 from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import check_type
 from fsa2lrnn.nn.network import Network
 from fsa2lrnn.symbols import encode
 from fsa2lrnn.verdicts import Refuted, SearchRecord, Undecided
@@ -63,6 +64,7 @@ def falsify(
     True
     """
     budget = budget or Budget()
+    check_type(budget, Budget, "budget", "a Budget(seconds=…), or None for the default")
     comparison, clock = ModelComparison(model, as_machine(machine), ignore), Deadline(budget.seconds)
     record = _Record()
     if known:

@@ -6,6 +6,7 @@ The comparison gives margins of the logits, and confirms failures by the model i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, check_type
 from fsa2lrnn.nn.network import Network
 from fsa2lrnn.verification.extraction import NOT_A_NUMBER
 from fsa2lrnn.verification.extraction.runner import Runner
@@ -52,9 +53,12 @@ class Budget:
     rounds: int = 8
 
     def __post_init__(self) -> None:
+        check_type(self.seconds, Real, "seconds", "a number above 0")
         if not self.seconds > 0:
             raise UnsupportedFormat(f"budget: seconds = {self.seconds}, but more than 0 are needed")
         for name, value in vars(self).items():
+            if name != "seconds":
+                check_type(value, Integral, name, "a whole number")
             if value < (least := int(name == "length")):
                 raise UnsupportedFormat(f"budget: {name} = {value}, but at least {least} is needed")
 
