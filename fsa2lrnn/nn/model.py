@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Self, cast
@@ -218,6 +219,8 @@ class LRNN(nn.Module):
         Raises `InvalidWord` for tokens of another dtype or shape and, on the CPU, for tokens that are not letters.
         """
         check_type(tokens, Tensor, "tokens", "an int64 tensor of shape (B, T), or a word to transduce")
+        if is_exporting() and torch.onnx.is_in_onnx_export():
+            self._warn_of_onnx()
         stream, _ = self._run(tokens, self.initial_state(len(tokens)), method, goes_on=False)
         if empty_word:
             stream = torch.cat([self._initial(len(tokens))[1].unsqueeze(1), stream], dim=1)
@@ -358,6 +361,16 @@ class LRNN(nn.Module):
     def _connect(self, i: int, stream: Tensor, x: Tensor) -> Tensor:
         is_last = i + 1 == len(self.layers)
         return connect(self.config.connection, stream, x, self.config.embedding_dim, is_last)
+
+    def _warn_of_onnx(self) -> None:
+        """Warn of a layer without ONNX; an error would only make the exporter try again in another way."""
+        if lacking := [name_of(layer.config) for layer in self.recurrences if not layer.has_onnx]:
+            able = ", ".join(name for name, kind in LAYERS.items() if kind.has_onnx)
+            warnings.warn(
+                f"layer {lacking[0]} computes with complex numbers, for which ONNX lacks functions, so its export "
+                f"fails: deploy the network by torch.export, or train one of {able}",
+                stacklevel=2,
+            )
 
     def _check_tokens(self, tokens: Tensor) -> None:
         """Raise `InvalidWord` unless tokens are int64 of shape (B, T) and, on the CPU, indices of letters."""

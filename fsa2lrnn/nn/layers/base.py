@@ -161,6 +161,7 @@ class Layer(nn.Module):
     holds_maps: ClassVar[bool] = False  # one-hot maps by letter can be written into it: `set_map`
     takes_index: ClassVar[bool] = False  # forward(…, index): the rows of u (N, d) are all inputs, index (B, T) which
     methods: ClassVar[tuple[str, ...]] = ("sequential",)  # of the scan, on any machine, next to "auto"
+    has_onnx: ClassVar[bool] = True  # whether `torch.onnx.export` takes it: ONNX has few functions of complex numbers
     unproved: ClassVar[str | None] = None  # why verifiers refuse it; None: they use its declarations after testing them
 
     @classmethod

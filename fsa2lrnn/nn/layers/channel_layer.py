@@ -219,6 +219,7 @@ class ChannelLayer(Layer):
     has the real parts of the n stored complex states of each channel, then their imaginary parts.
     """
 
+    has_onnx: ClassVar[bool] = False
     unproved: ClassVar[str | None] = COMPLEX
     methods: ClassVar[tuple[str, ...]] = tuple(channel_scans.METHODS)
 

@@ -193,6 +193,7 @@ class S5Layer(SpectralLayer):
     """
 
     Config = S5Config
+    has_onnx: ClassVar[bool] = False
 
     def __init__(self, width_in: int, config: S5Config) -> None:
         super().__init__(width_in, config, config.states)
@@ -304,6 +305,7 @@ class LRULayer(SpectralLayer):
 
     def discretised(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return λ (N,), e^γ B (N, H) and C (H, N), in double precision."""
-        rates = torch.complex(-self.nu_log.double().exp(), self.theta_log.double().exp()).exp()
+        size, phase = (-self.nu_log.double().exp()).exp(), self.theta_log.double().exp()
+        rates = torch.complex(size * phase.cos(), size * phase.sin())  # ONNX has no exponential of complex numbers
         B, C = (torch.view_as_complex(x.double()) for x in (self.B, self.C))
         return rates, self.gamma_log.double().exp().unsqueeze(-1) * B, C

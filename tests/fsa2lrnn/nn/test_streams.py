@@ -55,8 +55,17 @@ def test_streams_of_a_batch_advance_together():
         Stream(trained("liquid_s4", options={"kernel": "polyb"}, connection="full-residual"))
 
 
+def test_a_layer_without_onnx_warns_while_it_is_exported(monkeypatch):
+    tokens = torch.zeros(1, 2, dtype=torch.int64)
+    monkeypatch.setattr("torch.onnx.is_in_onnx_export", lambda: True)
+    monkeypatch.setattr("fsa2lrnn.nn.model.is_exporting", lambda: True)
+    trained("lru")(tokens)
+    with pytest.warns(UserWarning, match=r"layer s5 computes with complex numbers, .* or train one of block, .*, lru,"):
+        trained("s5")(tokens)
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["onehot", "cascade", "index", "block", "mamba2"])
+@pytest.mark.parametrize("name", ["onehot", "cascade", "index", "block", "mamba2", "lru"])
 def test_a_network_is_exported_for_one_shape_of_tokens(name, tmp_path):
     models = {
         "onehot": lambda: compile_machine(zoo.ab_star()),
