@@ -99,6 +99,11 @@ def endings(for_writing: bool = False) -> str:
     return " ".join(ending for form in formats for ending in form.endings)
 
 
+def is_folder(path: str | Path) -> bool:
+    """Return whether a folder exists; False for text that cannot be a path."""
+    return exists(path) and Path(path).is_dir()
+
+
 def exists(path: str | Path) -> bool:
     r"""Return whether a file or folder exists; False for text that cannot be a path (too long, a null character).
 

@@ -77,12 +77,18 @@ def read_text(path: Path) -> str:
 def decode(data: bytes, name: str) -> str:
     """Return the text of UTF-8 data, without a byte order mark; raise `UnsupportedFormat` naming an invalid byte.
 
+    Text of another kind, and data that are no text, are named as such.
+
     >>> decode("é".encode(), "a file")
     'é'
     """
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
+        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise UnsupportedFormat(f"{name} is UTF-16: save it as UTF-8") from None
+        if 0 in data:
+            raise UnsupportedFormat(f"{name} is no text, as it has bytes that are 0: give a text file") from None
         # The decoder counts from behind a mark.
         start = fault.start + len(data) - len(fault.object)
         line = data.count(b"\n", 0, start) + 1

@@ -217,7 +217,9 @@ def _with_help(error: Any) -> str:
     text, context = " ".join(error.format_message().split()), getattr(error, "ctx", None)
     if context is None:
         return text
-    dash = (
-        "write -- before a word that begins with -; " if "No such option" in text and context.info_name == "run" else ""
-    )
-    return f"{text} ({dash}`{context.command_path} --help` tells what there is)"
+    hint = ""
+    if "No such option" in text and context.info_name == "run":
+        hint = "write -- before a word that begins with -; "
+    elif "No such option" in text and any(parameter.name == "changes" for parameter in context.command.params):
+        hint = "settings are written --set NAME=VALUE; "
+    return f"{text} ({hint}`{context.command_path} --help` tells what there is)"

@@ -51,6 +51,8 @@ def run(
     """
     from fsa2lrnn import symbols
 
+    if sources.is_model(word) and not sources.is_model(model):
+        raise UnsupportedFormat(f"{word} is a model, and stands first: give MODEL, then WORD")
     sources.know_layers(layers)
     pieces = (
         [sources.checked(word)] if word != "-" else sources.read_pieces(cast("io.BufferedIOBase", sys.stdin.buffer))

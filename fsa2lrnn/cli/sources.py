@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, InvalidWord, MissingFile, UnsupportedFormat, shortened
-from fsa2lrnn.files import exists
+from fsa2lrnn.files import exists, is_folder
 
 _PICKLES = (".pt", ".pth", ".bin")
 
@@ -36,11 +36,6 @@ def read_machine(
     """
     from fsa2lrnn.automata.machine import MooreMachine
 
-    if source.endswith(MODEL_SUFFIX):
-        raise UnsupportedFormat(
-            f"{shortened(source)} is a model, where an automaton is asked for: `fsa2lrnn extract` reads the automaton "
-            "out of a model"
-        )
     _check_no_pickle(source)
     letters = None if alphabet is None else typed_letters(alphabet)
     return MooreMachine.from_source(source, completion=completion, alphabet=letters, **options)
@@ -50,7 +45,7 @@ def model_of(source: str, completion: Completion | None = None, alphabet: str | 
     """Return the model of a file or exported folder, or compile a source; raise `CheckpointError` for other ones."""
     if is_model(source):
         return learned_model(source)
-    if _is_folder(source):
+    if is_folder(source):
         raise CheckpointError(
             f"{shortened(source)} is a folder that `fsa2lrnn export` did not write: give a model in it, a file ending "
             f"in {MODEL_SUFFIX}, or a source"
@@ -92,7 +87,7 @@ def is_model(name: str) -> bool:
 
 def run_folder(path: str) -> Path | None:
     """Return the path of a folder that holds no exported model, None for other paths."""
-    return Path(path) if _is_folder(path) and exported_folder(path) is None else None
+    return Path(path) if is_folder(path) and exported_folder(path) is None else None
 
 
 def _as_network(folder: Path) -> Wrapped:
@@ -128,14 +123,7 @@ def _check_no_pickle(path: str) -> None:
 
 def exported_folder(path: str) -> Path | None:
     """Return the path of a folder that `fsa2lrnn export` wrote, None for other paths."""
-    return Path(path) if _is_folder(path) and (Path(path) / "fsa2lrnn.json").is_file() else None
-
-
-def _is_folder(path: str) -> bool:
-    try:
-        return Path(path).is_dir()
-    except (OSError, ValueError):  # a regular expression or another text, not a path
-        return False
+    return Path(path) if is_folder(path) and (Path(path) / "fsa2lrnn.json").is_file() else None
 
 
 def model_and_machine(
@@ -147,6 +135,8 @@ def model_and_machine(
     may_compile: bool = False,
 ) -> tuple[LRNN, MooreMachine]:
     """Return a model and its target automaton over the same letters; if `may_compile`, the model may be a source."""
+    if is_model(source) and not is_model(model):
+        raise UnsupportedFormat(f"{shortened(source)} is a model, and stands first: give MODEL, then SOURCE")
     machine = read_machine(source, completion, alphabet)
     know_layers(layers)
     network = model_of(model, completion, alphabet) if may_compile else learned_model(model)

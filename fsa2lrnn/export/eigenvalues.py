@@ -329,7 +329,7 @@ def eigenvalues(
     """
     folder = Path(model) if isinstance(model, Path | str) else None
     if folder is not None and not folder.is_dir():
-        raise CheckpointError(f"no such folder: {folder}")
+        raise CheckpointError(f"{folder} is a file: give a folder" if folder.exists() else f"no such folder: {folder}")
     fits = [name for name, row in ARCHITECTURES.items() if (row.owns(model) if folder is None else row.holds(folder))]
     if not fits:
         what = folder or f"a {type(model).__name__}"

@@ -20,7 +20,7 @@ from fsa2lrnn.compile.heads import heads_of
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.files import alone, endings, exists
+from fsa2lrnn.files import alone, endings, exists, is_folder
 from fsa2lrnn.learning.choosing import SECONDS, choose, estimate_noise
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement, is_restricted
@@ -212,6 +212,8 @@ def _machine_or_data(
     if isinstance(source, str | Path):
         if is_file:
             return None, read_words(source, alphabet, columns, separator)
+        if is_folder(source):
+            raise UnsupportedFormat(f"{source} is a folder: give a file of words ({' '.join(ENDINGS)}) or an automaton")
         if exists(source) and not str(source).lower().endswith(tuple(endings().split())):
             raise UnsupportedFormat(
                 f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in "

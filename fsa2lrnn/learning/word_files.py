@@ -253,9 +253,11 @@ def _csv_lines(text: str, faults: list[str], columns: tuple[str, str] | None, se
         known = [columns] if columns else [("word", "output"), ("word", "outputs")]
         chosen = next((names for names in known if {*names} <= {*header}), None)
         if chosen is None or (not columns and len(header) != 2):
-            present = f"the columns are {', '.join(header)}" if any(header) else "there are no columns"
+            present = f"the columns are {', '.join(header)}" if any(header) else "the file is empty"
             expected = "name two of them" if columns else "begin the file with word,output or word,outputs, or name two"
-            faults.append(f"line 1: {present}: {expected} (--columns WORD,LABEL, in Python columns=(…, …))")
+            is_named = len(header) == 2 and all(map(str.isidentifier, header))
+            names = ",".join(header) if is_named else "WORD,LABEL"
+            faults.append(f"line 1: {present}: {expected} (--columns {names}, in Python columns=(…, …))")
             return []
         entries: list[_Entry] = []
         places = [header.index(name) for name in chosen]

@@ -14,7 +14,7 @@ from typing import Any, cast
 from fsa2lrnn.automata.language import Completion, trim, widen
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, MissingFile, SourceWarning, UnsupportedFormat, shortened
-from fsa2lrnn.files import FORMATS, SourceFormat, check_file, exists, write_atomically
+from fsa2lrnn.files import FORMATS, SourceFormat, check_file, exists, is_folder, write_atomically
 from fsa2lrnn.reading import decode
 
 MAX_FILE_BYTES = 32 << 20  # DOT is read at some 1.3 MB per second: half a minute; a table of 10⁷ entries fits in JSON
@@ -144,6 +144,20 @@ def options_of(form: SourceFormat) -> tuple[str, ...]:
     return tuple(name for name in inspect.signature(_loaded(form.reader)).parameters if name != "origin")[1:]
 
 
+_OTHERS = {
+    (
+        ".safetensors",
+    ): "is a model, where an automaton is asked for: `fsa2lrnn extract` reads the automaton out of a model",
+    (
+        ".csv",
+        ".jsonl",
+        ".words",
+        ".dat",
+        ".abbadingo",
+    ): "holds words, where an automaton is asked for: `fsa2lrnn learn` learns one from words",
+}
+
+
 def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
     """Return the format of a path's ending or of a source's prefix; raise `UnsupportedFormat` if none fits."""
     text, candidates = str(source), [form for form in FORMATS if form.writer or not for_writing]
@@ -154,6 +168,11 @@ def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
         raise MissingFile(f"{shortened(text)}: no such file; did you mean {shortened(suggestion)}?")
     verb = "written" if for_writing else "read"
     endings = ", ".join(ending for form in candidates for ending in form.endings)
+    if not for_writing and is_folder(text):
+        raise UnsupportedFormat(f"{shortened(text)} is a folder: give a file in it; understood are {endings}")
+    for endings_of_others, what in _OTHERS.items():
+        if not for_writing and text.lower().endswith(endings_of_others):
+            raise UnsupportedFormat(f"{shortened(text)} {what}")
     raise UnsupportedFormat(f"{shortened(text)!r} cannot be {verb}, its kind is not known: understood are {endings}")
 
 

@@ -136,6 +136,12 @@ KNOWS_MORE = "a model knows more letters where it is compiled with --alphabet '0
 BAD = [
     (("compile", "machine.xyz"), "'machine.xyz' cannot be read, its kind is not known"),
     (("compile", "m.safetensors"), "m.safetensors is a model, where an automaton is asked for: `fsa2lrnn extract`"),
+    (("train", "m.safetensors", "-o", "runs"), "m.safetensors is a model, where an automaton is asked for"),
+    (("compile", "words.csv"), "words.csv holds words, where an automaton is asked for: `fsa2lrnn learn` learns one"),
+    (("learn", ".", "-o", "runs"), ". is a folder: give a file of words (.jsonl .csv"),
+    (("learn", "task:parity", "-o", "runs", "--layer", "x"), "No such option: --layer (settings are written --set"),
+    (("verify", "task:parity", "m.safetensors"), "m.safetensors is a model, and stands first: give MODEL, then SOURCE"),
+    (("run", "0 1", "m.safetensors"), "m.safetensors is a model, and stands first: give MODEL, then WORD"),
     (("compile", "regex:a", "--alphabet", " "), "--alphabet ' ': give at least one letter"),
     (("convert", "task:parity"), "Missing option '--output' / '-o'"),
     (("convert", "task:sum_mod(3)", "-o", "m.fst.txt"), "OpenFst"),

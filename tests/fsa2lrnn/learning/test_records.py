@@ -127,7 +127,8 @@ def test_labels_of_a_table_are_booleans_if_all_are(tmp_path):
 
 @pytest.mark.parametrize(("text", "message"), [
     ("a,b\nx,y\n", "line 1: the columns are a, b: begin the file with word,output or word,outputs"),
-    ("", "line 1: there are no columns: begin the file with word,output or word,outputs"),
+    ("trace,verdict\n", r"or word,outputs, or name two \(--columns trace,verdict, in Python"),
+    ("", "line 1: the file is empty: begin the file with word,output or word,outputs"),
     ("word,output\n", "words.csv has no words: add lines"),
     ("word,output\nab,1,2\n", "line 2: 3 columns, not 2"),
     ("word,outputs\nab,1\n", "line 2: 1 output for 2 letters"),
@@ -150,7 +151,7 @@ def test_files_that_can_not_be_read_are_refused_and_shares_held_out(tmp_path):
     with pytest.raises(UnsupportedFormat, match="line 1: letter 'c' is none of 'a', 'b'"):
         read_words(written(tmp_path, '["c", 1]\n["a", 0]\n'), alphabet="ab")
     path = tmp_path / "bytes.jsonl"
-    path.write_bytes(b"\xff\xfe")
+    path.write_bytes(b"\xff\xfd")
     with pytest.raises(UnsupportedFormat, match=r"is not UTF-8 \(byte 0xff at offset 0, in line 1\)"):
         read_words(path)
     with pytest.raises(UnsupportedFormat, match=r"line 2: 5 is not a pair \(word, output\)"):
