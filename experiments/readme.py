@@ -238,6 +238,7 @@ SECTIONS = {
     "atlas": Section(atlas.table, (atlas.NAME,)),
     "warm_start": Section(warm_start.table, (warm_start.NAME,)),
     "weighted": Section(tables.weighted, ("weighted",)),
+    "pautomac": Section(tables.pautomac, ("pautomac",)),
     "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
     "random_languages": Section(random_language_table, ("random_languages",)),
     "random_languages_in_short": Section(random_languages_in_short, ("random_languages",)),
@@ -274,6 +275,7 @@ WRITERS = {
     "mlregtest_leaderboard": "studies.mlregtest.leaderboard FOLDER",
     "mlregtest_learned": "studies.mlregtest.learned FOLDER",
     "paper_speed": "benchmarks.paper_speed",
+    "pautomac": "studies.pautomac FOLDER",
     "probe_gpu": "probes.on_gpu --mamba FOLDER",
     "probe_mutants": "probes.mutants",
     "probe_seconds": "probes.seconds --fla FOLDER",
@@ -285,7 +287,7 @@ WRITERS = {
     "training": "studies.training FOLDER…",
     "unseen_machines": "studies.unseen_machines",
     "warm_start": "studies.warm_start",
-    "weighted": "studies.weighted --folder PAUTOMAC",
+    "weighted": "studies.weighted",
 }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import statistics
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from experiments import results_io
@@ -56,10 +57,10 @@ def scan_lengths() -> str:
 
 
 def weighted() -> str:
-    """Return the results on weighted automata: pairs, Hankel ranks, problems of PAutomaC, and two models."""
+    """Return the results on weighted automata: pairs, Hankel ranks and two models."""
     document = results_io.read("weighted")
     found = document["results"]
-    pairs, ranks, models, problems = found["pairs"], found["atlas"], found["sum5"], found["pautomac"]["problems"]
+    pairs, ranks, models = found["pairs"], found["atlas"], found["sum5"]
     rows = []
     for family in ranks["machines"][0]["any"]:
         answers = [(row["any"][family], row["linear"][family]) for row in ranks["machines"]]
@@ -72,20 +73,56 @@ def weighted() -> str:
         f"linear read-out for any number of vectors per state; {ranks['exact_dimension']} dimensions are exact",
         f"two trained models of Sum(5): {models['verdict']}; {wrong} wrong answers on all words of 1 to 7 letters",
     ]
-    heads = ["problem", "states", "minimal", "relative error", "certified, absolute", "half the states", "learned"]
-    of_problems = [
-        [
-            *(str(row[name]) for name in ("problem", "states", "minimal")),
-            *(f"{row[name]:.1e}" for name in ("largest_relative_error", "certified_error")),
-            f"{row['half']['error']:.1e}",
-            f"{row['learned']['perplexity']:.2f} ({row['perplexity_of_target']:.2f})",
-        ]
-        for row in problems
+    return markdown(["family", "no", "no, any number of vectors"], rows) + facts(document, *lines)
+
+
+def _gaps(rows: Sequence[dict[str, Any]], name: str) -> str:
+    gaps = [row["learned"][name] - row["perplexity_of_target"] for row in rows]
+    mean = f"{statistics.geometric_mean(gaps):.3f} in the geometric mean"
+    return f"{mean}, {statistics.median(gaps):.3f} in the median, {max(gaps):.2f} at most"
+
+
+def pautomac() -> str:
+    """Return the results on the problems of PAutomaC."""
+    document = results_io.read("pautomac")
+    found = document["results"]
+    heads = [
+        "problem",
+        "states",
+        "minimal",
+        "relative error",
+        "certified",
+        "half the states",
+        "target",
+        "spectral",
+        "learned",
     ]
-    kind = "drawn problems in its format" if found["pautomac"]["kind"] == "drawn" else "its data"
-    note = f"PAutomaC, {kind}: the certified ℓ2 error of half the states, the perplexity learned (that of the target)"
-    first = markdown(["family", "no", "no, any number of vectors"], rows) + facts(document, *lines)
-    return f"{first}\n{markdown(heads, of_problems)}\n{note}.\n"
+    rows = [
+        [
+            f"{row['problem']}",
+            f"{row['states']}",
+            f"{row.get('minimal', 'undecided')}",
+            *(f"{row[name]:.1e}" for name in ("largest_relative_error", "certified_error")),
+            f"{row['half']['error']:.1e}" if "half" in row else "",
+            f"{row['perplexity_of_target']:.2f}",
+            *(
+                f"{row['learned'][name]:.2f} ({row['learned'][states]})" if "learned" in row else ""
+                for name, states in (("spectral", "spectral_states"), ("perplexity", "states"))
+            ),
+        ]
+        for row in found
+    ]
+    learned = [row for row in found if "learned" in row]
+    equal = ("equal_to_rounded_model", "model_equal_to_minimal", "network_equal_to_minimal")
+    lines = [
+        f"{len(found)} problems; {sum(all(row.get(name) for name in equal) for row in found)} of them are equal in all "
+        "three comparisons: network and model of rounded decimals, model and minimal form, network and minimal form",
+        f"largest relative error {max(row['largest_relative_error'] for row in found):.1e}",
+        f"perplexity above that of the target, {_gaps(learned, 'spectral')} (spectral), "
+        f"{_gaps(learned, 'perplexity')} (learned)",
+        f"at most {max(row['seconds'] for row in found):.0f} s of processor time per problem",
+    ]
+    return markdown(heads, rows) + facts(document, *lines)
 
 
 def learn_and_prove() -> str:

@@ -1,22 +1,15 @@
-"""Weighted automata: comparison checked by enumeration, Hankel ranks of the atlas, PAutomaC, two trained models.
+"""Weighted automata: comparison checked by enumeration, Hankel ranks of the atlas, two trained models.
 
-    python -m experiments.studies.weighted --folder PAUTOMAC
-
-The data of PAutomaC may not be distributed: --folder takes a copy, with N.pautomac_model.txt, N.pautomac.train,
-N.pautomac.test and N.pautomac_solution.txt for each problem. `--generate N` first writes N drawn problems there.
+python -m experiments.studies.weighted
 """
 
 from __future__ import annotations
 
-import time
-from fractions import Fraction
 from itertools import product
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import torch
-import typer
 from sympy import QQ
 from sympy.polys.matrices import DomainMatrix
 from torch.nn.functional import cross_entropy
@@ -24,15 +17,12 @@ from torch.nn.functional import cross_entropy
 from experiments import results_io, script
 from fsa2lrnn import LRNN, MooreMachine, Readout, WeightedAutomaton, represent
 from fsa2lrnn.deadline import Deadline, limited
-from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import FAMILIES, LinearReadout
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.nn.scans import scan_tokens
 from fsa2lrnn.weighted import EqualFunctions, SeparatingWord, compare, minimal
-from fsa2lrnn.weighted.approximate import approximate
-from fsa2lrnn.weighted.networks import compile_machine, from_model, prove_equivalent, rounding_bound
-from fsa2lrnn.weighted.pautomac import read_model, read_solution, read_words
-from fsa2lrnn.weighted.spectral import estimate
+from fsa2lrnn.weighted.networks import from_model, prove_equivalent
 
 COMMAND = "python -m experiments.studies.weighted"
 MACHINES, SECONDS = 40, 10.0
@@ -94,80 +84,6 @@ def atlas() -> dict[str, Any]:
     }
 
 
-def generate(folder: Path, count: int) -> None:
-    """Write drawn problems in the format of PAutomaC, but those that are there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for i in range(1, count + 1):
-        rng, stem = np.random.default_rng(i), f"{folder}/{i}.pautomac"
-        if Path(f"{stem}_solution.txt").exists():
-            continue
-        n, letters = int(rng.integers(2, 12)), int(rng.integers(2, 6))
-        initial, moves = rng.dirichlet(np.ones(n)), rng.dirichlet(np.full(n, 0.2), (n, letters))
-        stop, emit = rng.uniform(0.1, 0.4, n), rng.dirichlet(np.full(letters, 0.5), n)
-        parts = {"I: (state)": initial, "F: (state)": stop, "S: (state,symbol)": emit, "T: (state,symbol,state)": moves}
-        lines = list[str]()
-        for head, values in parts.items():
-            entries = (f"\t({','.join(map(str, at))}) {x!r}" for at, x in np.ndenumerate(values.astype(object)))
-            lines += [head, *entries]
-        Path(f"{stem}_model.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        for name, size in (("train", 10_000), ("test", 1_000)):
-            drawn = list[tuple[int, ...]]()
-            for _ in range(size):
-                q, word = int(rng.choice(n, p=initial)), []
-                while rng.random() >= stop[q]:
-                    word.append(int(rng.choice(letters, p=emit[q])))
-                    q = int(rng.choice(n, p=moves[q, word[-1]]))
-                drawn.append(tuple(word))
-            words = sorted(set(drawn)) if name == "test" else drawn
-            rows = [f"{len(words)} {letters}", *(" ".join(map(str, (len(word), *word))) for word in words)]
-            Path(f"{stem}.{name}").write_text("\n".join(rows) + "\n", encoding="utf-8")
-            if name == "test":
-                w = read_model(Path(f"{stem}_model.txt"))
-                values = [float(w(word)) for word in words]
-                lines = [str(len(values)), *(repr(x / sum(values)) for x in values)]
-                Path(f"{stem}_solution.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def perplexity(target: list[float], found: list[float]) -> float:
-    """Return PAutomaC's score, 2^(−Σ p log₂ q) over the test words, both normalised; values below 1e-12 become that."""
-    q = np.maximum(found, 1e-12)
-    return float(2 ** -(np.array(target) / sum(target) @ np.log2(q / q.sum())))
-
-
-def problem(path: Path) -> dict[str, Any]:
-    """Return what is found for one problem of PAutomaC."""
-    w, begun = read_model(path), time.process_time()
-    stem = str(path).removesuffix("_model.txt")
-    model, least = compile_machine(w), minimal(w)
-    least.check()
-    _, words = read_words(Path(f"{stem}.test"))
-    exact, solution = [w(word) for word in words], [float(x) for x in read_solution(Path(f"{stem}_solution.txt"))]
-    values = [model(torch.tensor([word]).long(), "sequential", empty_word=True)[0, -1, 0].item() for word in words]
-    bound = rounding_bound(w, length=max(map(len, words)))
-    errors = [abs(Fraction(x) - y) for x, y in zip(values, exact, strict=True)]
-    letters, train = read_words(Path(f"{stem}.train"))
-    learned = estimate(train, range(letters))
-    back, smaller = from_model(model), approximate(w, max(1, least.second.n_states // 2))
-    probabilities = [float(learned.automaton(word)) for word in words]
-    return {
-        "problem": path.name.split(".")[0],
-        "states": w.n_states,
-        "letters": letters,
-        "minimal": least.second.n_states,
-        "network_read_back_equal_to_its_minimal_form": back.equivalent(back.minimise()) is None,
-        "network_equal_to_model": prove_equivalent(model, w).kind,
-        "largest_relative_error": float(max(e / y for e, y in zip(errors, exact, strict=True) if y)),
-        "largest_error": float(max(errors)),
-        "certified_error": bound.bound,
-        "certified_for": bound.length,
-        "solution_apart": max(abs(float(y / sum(exact)) - s) for y, s in zip(exact, solution, strict=True)),
-        "half": {"states": smaller.automaton.n_states, "error": smaller.error},
-        "learned": {"states": learned.automaton.n_states, "perplexity": perplexity(solution, probabilities)},
-        "perplexity_of_target": perplexity(solution, solution),
-        "seconds": round(time.process_time() - begun, 1),
-    }
-
-
 def trained(seed: int, steps: int = 1_500) -> LRNN:
     """Return a model of Sum(5), one block of 8 with a linear read-out, trained on words of up to 20 letters."""
     generator = torch.Generator().manual_seed(seed)
@@ -206,21 +122,11 @@ def two_models(margin: float = 1.0, most: int = 7) -> dict[str, Any]:
     return found
 
 
-def main(
-    folder: Annotated[Path | None, typer.Option(help="of PAutomaC's problems")] = None,
-    drawn: Annotated[int, typer.Option("--generate", min=0, help="drawn problems to write into the folder")] = 0,
-) -> None:
+def main() -> None:
     """Run all parts and write results/weighted.json."""
-    if drawn and folder is not None:
-        generate(folder, drawn)
-    models = [] if folder is None else sorted(folder.glob("*.pautomac_model.txt"))
-    if folder is not None and not models:
-        raise UnsupportedFormat(f"{folder} holds no N.pautomac_model.txt: give the folder of PAutomaC's problems")
-    kind = None if folder is None else "drawn" if drawn else "PAutomaC"
-    problems = {"kind": kind, "problems": [problem(path) for path in models]}
-    results = {"pairs": pairs(500), "atlas": atlas(), "pautomac": problems, "sum5": two_models()}
+    results = {"pairs": pairs(500), "atlas": atlas(), "sum5": two_models()}
     path = results_io.write("weighted", results, COMMAND)
-    print(f"{results['pairs']}\n{results['sum5']}\nwritten to {path.name}, with {len(models)} problems")
+    print(f"{results['pairs']}\n{results['sum5']}\nwritten to {path.name}")
 
 
 if __name__ == "__main__":

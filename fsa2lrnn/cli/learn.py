@@ -82,9 +82,10 @@ def learn(
     check_folder(output)
     if weighted:
         others = (alphabet, method, columns, separator, None if held_out == _HELD_OUT else held_out)
+        changed.pop("seconds", None)
         if changed or any(option is not None for option in others):
-            raise UnsupportedFormat("--weighted takes no other option but --output and --json")
-        learn_weighted(Path(source), output, as_json)
+            raise UnsupportedFormat("--weighted takes no other option but --output, --max-seconds and --json")
+        learn_weighted(Path(source), output, as_json, seconds)
         return
 
     letters = None if alphabet is None else sources.typed_letters(alphabet)

@@ -59,23 +59,28 @@ def explain_weighted(w: WeightedAutomaton, folder: Path | None, as_json: bool, m
     console.facts("machine", [*rows, ("outputs", outputs), ("minimal dimension", answer)])
 
 
-def learn_weighted(path: Path, folder: Path, as_json: bool) -> None:
+def learn_weighted(path: Path, folder: Path, as_json: bool, seconds: float | None = None) -> None:
     """Learn a weighted automaton from a file of words in PAutomaC's format, and write it to `weighted.json`."""
+    from fsa2lrnn.weighted.distribution import SECONDS, learn_distribution
     from fsa2lrnn.weighted.pautomac import read_words
-    from fsa2lrnn.weighted.spectral import estimate
 
     letters, words = read_words(path)
-    found = estimate(words, range(letters))
+    found = learn_distribution(words, range(letters), Deadline.of(seconds or SECONDS, of_processor=True))
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "weighted.json"
     write_atomically(file, (json.dumps(found.automaton.to_json()) + "\n").encode())
     n = found.automaton.n_states
+    tried = [{"method": method, "states": size, "bits": bits} for (method, size), bits in found.tried.items()]
     if as_json:
-        value = {"states": n, "noise": found.noise, "singular_values": found.singular_values, "file": str(file)}
-        console.emit_json(value)
+        console.emit_json({"states": n, "method": found.method, "bits": found.bits, "tried": tried, "file": str(file)})
         return
-    noise, values = f"{found.noise:.3g}", " ".join(f"{x:.3g}" for x in found.singular_values[: n + 2])
-    states = f"{n}, the singular values above the expected sampling error {noise}"
-    rows = [("words", f"{len(words):,}"), ("states", states), ("singular values", values), ("saved", str(file))]
+    others = ", ".join(f"{each['method']} with {each['states']}: {each['bits']:.2f}" for each in tried)
+    rows = [
+        ("words", f"{len(words):,}"),
+        ("states", str(n)),
+        ("method", found.method),
+        ("bits per word", f"{found.bits:.2f} on a fifth of the words, which the methods did not see ({others})"),
+        ("saved", str(file)),
+    ]
     console.facts("weighted automaton", rows)
     console.then(f"fsa2lrnn explain {file}")

@@ -1,0 +1,129 @@
+"""The 48 problems of the PAutomaC competition: `python -m experiments.studies.pautomac FOLDER`.
+
+The data may not be distributed: FOLDER is a copy, with N.pautomac_model.txt, N.pautomac.train, N.pautomac.test and
+N.pautomac_solution.txt for each problem N. Problems that are among the results are not run again, except by `--again`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+
+from experiments import results_io, script
+from fsa2lrnn import LRNN, WeightedAutomaton
+from fsa2lrnn.deadline import Deadline, limited
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.weighted import minimal
+from fsa2lrnn.weighted.approximate import approximate
+from fsa2lrnn.weighted.distribution import learn_distribution
+from fsa2lrnn.weighted.networks import compile_machine, from_model, rounding_bound
+from fsa2lrnn.weighted.pautomac import read_model, read_solution, read_words
+from fsa2lrnn.weighted.spectral import estimate
+
+NAME = "pautomac"
+_SECONDS = 300.0  # of processor time for a least dimension and its certificate, and for a smaller automaton
+_LEARNING = 60.0
+_LEAST = 1e-12
+Word = tuple[int, ...]
+
+
+def perplexity(target: Sequence[float], found: Sequence[float]) -> float:
+    """Return PAutomaC's score, 2^(−Σ p log₂ q) over the test words, both normalised; values below 1e-12 become that."""
+    p, q = np.array(target), np.maximum(found, _LEAST)
+    return float(2 ** -(p / p.sum() @ np.log2(q / q.sum())))
+
+
+@torch.no_grad()
+def values(model: LRNN, words: Sequence[Word]) -> list[float]:
+    """Return what a network answers after each word."""
+    return [model(torch.tensor([word]).long(), "sequential", empty_word=True)[0, -1, 0].item() for word in words]
+
+
+def of_target(w: WeightedAutomaton, words: Sequence[Word], solution: Sequence[float]) -> dict[str, Any]:
+    """Compile a model; compare the network with it, with the solution and with minimal forms."""
+    model, found = compile_machine(w), dict[str, Any]()
+    exact, back = [w(word) for word in words], from_model(model)
+    # Decimals are no doubles: the network is equal to the model whose numbers are rounded once.
+    parts = (np.array(part, float) for part in (w.initial, w.transitions, w.final))
+    found["equal_to_rounded_model"] = WeightedAutomaton(w.alphabet, *parts).equivalent(back) is None
+    try:
+        with limited(Deadline.of(_SECONDS)):
+            least = minimal(w)
+            least.check()
+            found |= {
+                "minimal": least.second.n_states,
+                "model_equal_to_minimal": w.equivalent(least.second) is None,
+                "network_equal_to_minimal": back.equivalent(back.minimise()) is None,
+            }
+            smaller = approximate(w, max(1, least.second.n_states // 2))
+            found["half"] = {"states": smaller.automaton.n_states, "error": smaller.error}
+    except BudgetExceeded as fault:
+        found["undecided"] = str(fault)
+    errors = [abs(Fraction(x) - y) for x, y in zip(values(model, words), exact, strict=True)]
+    bound = rounding_bound(w, length=max(map(len, words)))
+    total = float(sum(exact))
+    return found | {
+        "largest_relative_error": max(float(e / y) for e, y in zip(errors, exact, strict=True) if y),
+        "largest_error": float(max(errors)),
+        "certified_error": bound.bound,
+        "certified_for": bound.length,
+        "solution_apart": max(abs(float(y) / total - s) for y, s in zip(exact, solution, strict=True)),
+    }
+
+
+def of_words(train: Sequence[Word], letters: int, words: Sequence[Word], solution: Sequence[float]) -> dict[str, Any]:
+    """Learn from the training words; score the networks of the spectral estimate and of what is chosen."""
+    spectral = estimate(train, range(letters)).automaton
+    learned = learn_distribution(train, range(letters), Deadline.of(_LEARNING, of_processor=True))
+    answers = values(compile_machine(spectral), words)
+    return {
+        "spectral": perplexity(solution, answers),
+        "spectral_states": spectral.n_states,
+        "not_positive": sum(x <= 0 for x in answers),
+        "method": learned.method,
+        "states": learned.automaton.n_states,
+        "perplexity": perplexity(solution, values(compile_machine(learned.automaton), words)),
+    }
+
+
+def problem(path: Path) -> dict[str, Any]:
+    """Return what is found for one problem."""
+    begun, stem = time.process_time(), str(path).removesuffix("_model.txt")
+    w, (letters, words) = read_model(path), read_words(Path(f"{stem}.test"))
+    solution = [float(x) for x in read_solution(Path(f"{stem}_solution.txt"))]
+    found = {"problem": int(path.name.split(".")[0]), "states": w.n_states, "letters": letters}
+    found |= of_target(w, words, solution) | {"perplexity_of_target": perplexity(solution, solution)}
+    if (train := Path(f"{stem}.train")).exists():
+        found["learned"] = of_words(read_words(train)[1], letters, words, solution)
+    return found | {"seconds": round(time.process_time() - begun, 1)}
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="of the problems")],
+    again: Annotated[bool, typer.Option("--again", help="run all problems anew")] = False,
+) -> None:
+    """Run the problems and write results/pautomac.json after each."""
+    models = sorted(folder.glob("*.pautomac_model.txt"), key=lambda path: int(path.name.split(".")[0]))
+    if not models:
+        raise UnsupportedFormat(f"{folder} holds no N.pautomac_model.txt: give the folder of PAutomaC's problems")
+    is_begun = (results_io.RESULTS / f"{NAME}.json").exists() and not again
+    rows: dict[int, Any] = {row["problem"]: row for row in results_io.read(NAME)["results"]} if is_begun else {}
+    for path in models:
+        if int(path.name.split(".")[0]) not in rows:
+            row = problem(path)
+            rows[row["problem"]] = row
+            results_io.write(
+                NAME, [rows[number] for number in sorted(rows)], f"python -m experiments.studies.{NAME} FOLDER"
+            )
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    script.run(main)
