@@ -91,7 +91,7 @@ def test_other_text_is_refused_by_name(text):
     ("9" * 5_000, "f: it holds a number of more than 4,300 digits"),
     (r'["\ud800"]', "f holds half a character"),
     (b'["\xed\xa0\x80"]', "f is not UTF-8 .byte 0xed at offset 2, in line 1"),
-    (b"\xff\xfe", "f is not UTF-8 .byte 0xff at offset 0, in line 1"),
+    (b"\xff\xfd", "f is not UTF-8 .byte 0xff at offset 0, in line 1"),
     ('{"a": 1,', "f: line 1, column 9: Expecting property name .*: the file is truncated or not JSON"),
     ("", "f: line 1, column 1: Expecting value"),
 ])  # fmt: skip
