@@ -364,7 +364,7 @@ class LRNN(nn.Module):
 
     def _warn_of_onnx(self) -> None:
         """Warn of a layer without ONNX; an error would only make the exporter try again in another way."""
-        if lacking := [name_of(layer.config) for layer in self.recurrences if not layer.has_onnx]:
+        if lacking := [name for name in map(name_of, self.config.layers) if not LAYERS[name].has_onnx]:
             able = ", ".join(name for name, kind in LAYERS.items() if kind.has_onnx)
             warnings.warn(
                 f"layer {lacking[0]} computes with complex numbers, for which ONNX lacks functions, so its export "
