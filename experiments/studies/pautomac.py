@@ -81,7 +81,7 @@ def of_target(w: WeightedAutomaton, words: Sequence[Word], solution: Sequence[fl
 def of_words(train: Sequence[Word], letters: int, words: Sequence[Word], solution: Sequence[float]) -> dict[str, Any]:
     """Learn from the training words; score the networks of the spectral estimate and of what is chosen."""
     spectral = estimate(train, range(letters)).automaton
-    learned = learn_distribution(train, range(letters), Deadline.of(_LEARNING, of_processor=True))
+    learned = learn_distribution(train, range(letters), Deadline.of(_LEARNING))
     answers = values(compile_machine(spectral), words)
     return {
         "spectral": perplexity(solution, answers),

@@ -65,7 +65,7 @@ def learn_weighted(path: Path, folder: Path, as_json: bool, seconds: float | Non
     from fsa2lrnn.weighted.pautomac import read_words
 
     letters, words = read_words(path)
-    found = learn_distribution(words, range(letters), Deadline.of(seconds or SECONDS, of_processor=True))
+    found = learn_distribution(words, range(letters), Deadline.of(seconds or SECONDS))
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "weighted.json"
     write_atomically(file, (json.dumps(found.automaton.to_json()) + "\n").encode())

@@ -51,7 +51,7 @@ def learn_distribution(
     >>> found.method, f"{float(found.automaton('aa')):.2f}"
     ('spectral', '0.33')
     """
-    limit = limit or Deadline.of(SECONDS, of_processor=True)
+    limit = limit or Deadline.of(SECONDS)
     spectral = estimate(words, alphabet)
     held, others = map(Sample.of, held_out(words))
     r, best = min(spectral.bits.items(), key=lambda item: item[1])
