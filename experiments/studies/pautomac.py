@@ -29,14 +29,15 @@ from fsa2lrnn.weighted.spectral import estimate
 
 NAME = "pautomac"
 _SECONDS = 300.0  # of processor time for a least dimension and its certificate, and for a smaller automaton
-_LEARNING = 60.0
-_LEAST = 1e-12
+_LEARNING = 25.0
+_LEAST = 1e-7
 Word = tuple[int, ...]
 
 
 def perplexity(target: Sequence[float], found: Sequence[float]) -> float:
-    """Return PAutomaC's score, 2^(−Σ p log₂ q) over the test words, both normalised; values below 1e-12 become that."""
-    p, q = np.array(target), np.maximum(found, _LEAST)
+    """Return PAutomaC's score, 2^(−Σ p log₂ q) over the test words, both normalised; a q below 1e-7 becomes that."""
+    p, q = np.array(target), np.maximum(found, 0)
+    q = np.maximum(q / q.sum(), _LEAST)
     return float(2 ** -(p / p.sum() @ np.log2(q / q.sum())))
 
 

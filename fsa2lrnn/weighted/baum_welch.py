@@ -71,6 +71,13 @@ class ProbabilisticAutomaton:
         moves = rows[:, :-1].reshape(n_states, n_letters, n_states).transpose(1, 0, 2)
         return cls(rng.dirichlet(np.ones(n_states)), np.ascontiguousarray(moves), rows[:, -1])
 
+    @classmethod
+    def of_letters(cls, sample: Sample, n_letters: int) -> ProbabilisticAutomaton:
+        """Return the model of independent letters, one state, under which a sample is most likely."""
+        found = cls.random(1, n_letters)
+        found.improve(sample)
+        return found
+
     def forward(self, sample: Sample) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
         """Return the state distributions (words, n) before each letter, the letters' probabilities (words, 1), the sum.
 
@@ -80,7 +87,7 @@ class ProbabilisticAutomaton:
         bits = np.zeros(len(sample.times))
         for t, m in enumerate(sample.going_on[1:-1]):
             after = np.empty((m, len(self.initial)))
-            for a, at in _by_letter(sample.letters[:m, t]):
+            for a, at in by_letter(sample.letters[:m, t]):
                 after[at] = states[t][at] @ self.moves[a]
             shares.append(np.maximum(after.sum(1, keepdims=True), _TINY))
             bits[:m] += np.log2(shares[t][:, 0])
@@ -94,7 +101,7 @@ class ProbabilisticAutomaton:
         return float(-(self.forward(sample)[2] @ sample.times) / sample.times.sum())
 
     def improve(self, sample: Sample) -> None:
-        """Replace all probabilities by their shares in the expected counts."""
+        """Replace all probabilities by their shares in the expected counts; no word may have the probability 0."""
         states, shares, _ = self.forward(sample)
         moves, stops, n = np.zeros_like(self.moves), np.zeros_like(self.stop), len(self.stop)
         rest = np.zeros((0, n))  # the probability of the rest of a word by state, over that of the rest
@@ -106,7 +113,7 @@ class ProbabilisticAutomaton:
             before[m:end] = self.stop / last
             if m:
                 rest = rest / shares[t]
-                for a, at in _by_letter(sample.letters[:m, t]):
+                for a, at in by_letter(sample.letters[:m, t]):
                     moves[a] += states[t][at].T @ (rest[at] * sample.times[at, None])
                     before[at] = rest[at] @ self.moves[a].T
             rest = before
@@ -115,12 +122,19 @@ class ProbabilisticAutomaton:
         total = np.maximum(moves.sum((0, 2)) + stops, _TINY)
         self.initial, self.moves, self.stop = starts / starts.sum(), moves / total[None, :, None], stops / total
 
+    def soften(self, share: float = 1e-3) -> None:
+        """Mix all distributions with uniform ones, since an iteration never changes a probability of 0."""
+        n, n_letters = len(self.stop), len(self.moves)
+        self.initial = (1 - share) * self.initial + share / n
+        self.moves = (1 - share) * self.moves + share / (n * n_letters + 1)
+        self.stop = (1 - share) * self.stop + share / (n * n_letters + 1)
+
     def weighted(self, alphabet: Sequence[Hashable]) -> WeightedAutomaton:
         """Return the weighted automaton of the distribution."""
         return WeightedAutomaton(alphabet, self.initial, self.moves.transpose(0, 2, 1), self.stop)
 
 
-def _by_letter(letters: np.ndarray) -> list[tuple[int, np.ndarray]]:
+def by_letter(letters: np.ndarray) -> list[tuple[int, np.ndarray]]:
     """Return each letter with its rows."""
     order = np.argsort(letters, kind="stable")
     found, begin = np.unique(letters[order], return_index=True)

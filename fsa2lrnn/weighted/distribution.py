@@ -13,10 +13,11 @@ from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton
 
 SECONDS = 120.0
 """The default limit, in seconds of processor time."""
-_TIMES = (1, 2)  # states of probabilistic automata, in multiples of the rank of the estimate
+_TIMES = (1, 3)  # states of probabilistic automata, in multiples of the rank of the estimate
 _MOST_STATES = 128
 _SHARE = 0.45  # of the limit for the first probabilistic automaton, and of the rest for the second
 _EVERY, _GAIN = 10, 1e-4  # iterations between two tests, and the bits per word that they have to gain
+_PARTS = (0.1, 0.3, 1.0)  # of the words, in turn: the first iterations are cheap
 _LAST = 20  # iterations on all words
 
 
@@ -42,8 +43,8 @@ def learn_distribution(
 ) -> Distribution:
     """Return the automaton under which the held-out words of a sample are most likely, for words of letter numbers.
 
-    The spectral estimate is compared with probabilistic automata of as many states and of twice as many, each trained
-    until the held-out words gain nothing or its share of the limit is over. The best is trained on all words.
+    The spectral estimate is compared with probabilistic automata of as many states and of three times as many. Each is
+    trained until the held-out words gain nothing or its share of the limit is over; the best is trained on all words.
 
     Raises `UnsupportedFormat` for no words or letters that are not in the alphabet.
 
@@ -53,17 +54,18 @@ def learn_distribution(
     """
     limit = limit or Deadline.of(SECONDS)
     spectral = estimate(words, alphabet)
-    held, others = map(Sample.of, held_out(words))
+    held, others = held_out(words)
     r, best = min(spectral.bits.items(), key=lambda item: item[1])
     tried, trained = {("spectral", r): best}, dict[float, ProbabilisticAutomaton]()
     for times in _TIMES:
         n, part = min(times * r, _MOST_STATES), limit.share(_SHARE)
-        bits, found = _trained(ProbabilisticAutomaton.random(n, len(alphabet)), others, held, part)
+        bits, found = _trained(ProbabilisticAutomaton.random(n, len(alphabet)), others, Sample.of(held), part)
         tried["maximal likelihood", n] = bits
         trained[bits] = found
     if min(trained) > best:
         return Distribution(spectral.automaton, "spectral", best, tried)
     everything, found = Sample.of(words), trained[min(trained)]
+    found.soften()
     for _ in range(_LAST):
         found.improve(everything)
         if limit.left() < 0:
@@ -72,17 +74,19 @@ def learn_distribution(
 
 
 def _trained(
-    found: ProbabilisticAutomaton, words: Sample, held: Sample, limit: Deadline
+    found: ProbabilisticAutomaton, words: Sequence[Word], held: Sample, limit: Deadline
 ) -> tuple[float, ProbabilisticAutomaton]:
-    """Return the bits of the held-out words, and the automaton, when they no longer fall."""
-    before = float("inf")
-    while True:
-        for _ in range(_EVERY):
-            present.at(f"maximising the likelihood with {len(found.stop)} states")
-            found.improve(words)
-            if limit.left() < 0:
-                return found.bits(held), found
-        bits = found.bits(held)
-        if before - bits < _GAIN:
-            return bits, found
-        before = bits
+    """Train on growing parts of the words, each until the held-out words no longer gain; return their bits too."""
+    bits = float("inf")
+    for part in _PARTS:
+        sample, before = Sample.of(words[: max(1, int(part * len(words)))]), float("inf")
+        found.soften()  # the words before may lack a letter
+        while before - bits >= _GAIN or before == float("inf"):
+            before = bits
+            for _ in range(_EVERY):
+                present.at(f"maximising the likelihood with {len(found.stop)} states")
+                found.improve(sample)
+                if limit.left() < 0:
+                    return found.bits(held), found
+            bits = found.bits(held)
+    return bits, found

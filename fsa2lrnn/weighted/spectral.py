@@ -16,12 +16,13 @@ import numpy as np
 
 from fsa2lrnn.deadline import bounded
 from fsa2lrnn.display import Brief
-from fsa2lrnn.weighted.baum_welch import Word, check_words, held_out
+from fsa2lrnn.weighted.baum_welch import ProbabilisticAutomaton, Sample, Word, by_letter, check_words, held_out
 from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton
 
 _LONGEST = 12  # letters of a factor
 _BASES = (100, 400, 1000)  # numbers of factors
-_LEAST = 1e-12  # a probability that is smaller or negative counts as this one
+_LEAST = 20.0  # bits that a negative probability counts more than that of the letters alone
+_TINY = 1e-300
 _MAX_COUNTS = 1 << 27  # entries of the matrices H_a
 _FURTHER = 2  # times the best number of states so far, up to which more are tried
 
@@ -33,7 +34,8 @@ class Estimate(Brief):
     Args:
         automaton: it estimates the probability of a word, which may come out negative.
         singular_values: those of the scaled matrix of counts, descending.
-        bits: by number of states, the mean of −log₂ of the probabilities of the words that were held out.
+        bits: by number of states, the mean of −log₂ of the probabilities of the words that were held out; one that is
+            not positive counts as 2⁻²⁰ times that of a model of independent letters.
         basis: the number of factors.
     """
 
@@ -63,10 +65,11 @@ def estimate(
     """
     check_words(words, len(alphabet), rank=rank, basis=basis)
     k, (held, others) = len(alphabet), held_out(words)
+    least = ProbabilisticAutomaton.of_letters(Sample.of(others), k).forward(held := Sample.of(held))[2] - _LEAST
     tried = list[tuple[float, int, int, dict[int, float]]]()
     for size in _BASES if basis is None else [basis]:
         if not tried or k * size * size <= _MAX_COUNTS:
-            bits = _bits(_parts(others, k, size), held, rank)
+            bits = _bits(_parts(others, k, size), held, least, rank)
             best = min(bits, key=lambda r: bits[r])
             tried.append((bits[best], size, best, bits))
     _, size, r, bits = min(tried)
@@ -156,29 +159,26 @@ def _numbers(letters: np.ndarray, k: int, factors: list[tuple[int, int]]) -> lis
     return numbers
 
 
-def _bits(parts: _Parts, words: Sequence[Word], rank: int | None) -> dict[int, float]:
-    """Return by number of states the mean of −log₂ of the probabilities of words, until it no longer falls."""
+def _bits(parts: _Parts, held: Sample, least: np.ndarray, rank: int | None) -> dict[int, float]:
+    """Return by number of states the mean of −log₂ of the probabilities of words, until it no longer falls.
+
+    `least` are the logarithms of the least probabilities that count.
+    """
     bits, r = dict[int, float](), min(rank or 1, len(parts.initial))
     while r <= len(parts.initial) and (not bits or r < _FURTHER * min(bits, key=lambda r: bits[r]) + _FURTHER):
-        values = _values(parts.initial[:r], parts.moves[:, :r, :r], parts.final[:r], words)
-        bits[r] = float(-np.log2(np.maximum(values, _LEAST)).mean())
+        values = _values(parts.initial[:r], parts.moves[:, :r, :r], parts.final[:r], held)
+        logarithms = np.maximum(np.log2(np.maximum(values, _TINY)), least)
+        bits[r] = float(-(logarithms @ held.times) / held.times.sum())
         if rank is not None:
             break
         r += max(1, r // 8)
     return bits
 
 
-def _values(initial: np.ndarray, moves: np.ndarray, final: np.ndarray, words: Sequence[Word]) -> np.ndarray:
+def _values(initial: np.ndarray, moves: np.ndarray, final: np.ndarray, words: Sample) -> np.ndarray:
     """Return the value of each word."""
-    order = sorted(range(len(words)), key=lambda i: -len(words[i]))
-    states, values = np.repeat(initial[None], len(words), 0), np.empty(len(words))
-    n = len(words)  # those of the words that go on; they come first
-    for t in range(len(words[order[0]])):
-        while len(words[order[n - 1]]) <= t:
-            n -= 1
-        letters = np.array([words[i][t] for i in order[:n]])
-        for a in np.unique(letters):
-            at = np.flatnonzero(letters == a)
+    states = np.repeat(initial[None], len(words.times), 0)
+    for t, m in enumerate(words.going_on[1:-1]):
+        for a, at in by_letter(words.letters[:m, t]):
             states[at] = states[at] @ moves[a]
-    values[order] = states @ final
-    return values
+    return states @ final

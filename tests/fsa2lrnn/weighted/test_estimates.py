@@ -9,6 +9,7 @@ import pytest
 from flint import fmpq, fmpq_mat
 
 from fsa2lrnn import WeightedAutomaton
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.families.recheck import RejectedCertificate
 from fsa2lrnn.weighted.approximate import approximate, error_bound, is_positive
@@ -59,12 +60,13 @@ def test_a_distribution_is_learned():
 
 def test_rank_and_factors_are_those_of_the_likeliest_held_out_words():
     w = drawn_automaton(3, 2, 0)
-    words = drawn_words(w, 4_000, 1)
+    words = drawn_words(w, 1_000, 1)
     found = estimate(words, w.alphabet)
     bits = [-np.log2(float(w(["ab"[a] for a in word]))) for word in words]
     assert found.automaton.n_states == min(found.bits, key=found.bits.get)
-    assert min(found.bits.values()) == pytest.approx(np.mean(bits), rel=0.05)
-    assert found.bits[1] > min(found.bits.values())
+    assert min(found.bits.values()) == pytest.approx(np.mean(bits), rel=0.1)
+    pairs = estimate([(0, 1) * (i % 4) for i in range(400)], "ab")
+    assert pairs.bits[1] > min(pairs.bits.values()) + 1
     few = estimate(words, w.alphabet, rank=2, basis=3)
     assert (few.basis, few.automaton.n_states, len(few.singular_values), list(few.bits)) == (3, 2, 3, [2])
 
@@ -106,15 +108,31 @@ def test_one_iteration_by_enumeration_of_the_paths():
     assert found.stop == pytest.approx(stops / total)
 
 
+def test_words_of_every_letter_get_a_probability():
+    words = [(0,) * (i % 4) for i in range(200)] + [(1, 1)]  # a letter that is not among the first words
+    rng = np.random.default_rng(0)
+    learned = learn_distribution([words[i] for i in rng.permutation(201)], "ab")
+    assert all(bits < 20 for bits in learned.tried.values())
+    found = ProbabilisticAutomaton.random(2, 2, 0)
+    found.improve(Sample.of(words[:100]))
+    assert not found.moves[1].any()
+    found.soften()
+    assert found.moves.sum((0, 2)) + found.stop == pytest.approx(np.ones(2))
+    found.improve(Sample.of(words))
+    assert np.isfinite(found.bits(Sample.of(words)))
+    assert float(found.weighted("ab")("bb")) > 0
+
+
+@pytest.mark.long
 def test_a_distribution_is_learned_by_the_better_method():
     w = drawn_automaton(4, 2, 2)
-    found = learn_distribution(drawn_words(w, 4_000, 1), w.alphabet)
-    fresh = drawn_words(w, 2_000, 2)
+    found = learn_distribution(drawn_words(w, 2_000, 1), w.alphabet, Deadline.of(3.0, of_processor=True))
+    fresh = drawn_words(w, 200, 2)
     bits = [
         -np.mean([np.log2(max(float(f(["ab"[a] for a in word])), 1e-12)) for word in fresh])
         for f in (w, found.automaton)
     ]
-    assert bits[1] - bits[0] < 0.05
+    assert abs(bits[1] - bits[0]) < 0.2
     assert found.bits == min(found.tried.values())
 
 
