@@ -126,7 +126,7 @@ def test_words_of_every_letter_get_a_probability():
 @pytest.mark.long
 def test_a_distribution_is_learned_by_the_better_method():
     w = drawn_automaton(4, 2, 2)
-    found = learn_distribution(drawn_words(w, 2_000, 1), w.alphabet, Deadline.of(3.0, of_processor=True))
+    found = learn_distribution(drawn_words(w, 2_000, 1), w.alphabet, Deadline.of(3.0))
     fresh = drawn_words(w, 200, 2)
     bits = [
         -np.mean([np.log2(max(float(f(["ab"[a] for a in word])), 1e-12)) for word in fresh])
