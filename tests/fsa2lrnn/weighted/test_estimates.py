@@ -219,7 +219,8 @@ def test_the_command_line(call, tmp_path):
     assert json.loads((tmp_path / "proofs" / "minimal.json").read_text())["claim"] == "minimal"
     words.write_text("4 2\n0\n1 1\n2 0 1\n1 1\n", encoding="utf-8")
     code, out, _ = call("learn", str(words), "-o", str(tmp_path / "out"), "--weighted")
-    assert (code, "on a fifth of the words, which the methods did not see (spectral with" in out) == (0, True)
+    assert code == 0
+    assert "on a fifth of the words, which the methods did not see (spectral with" in " ".join(out.split())
     code, out, _ = call("explain", str(tmp_path / "out" / "weighted.json"), "--json")
     assert code == 0
     again = json.loads(call("learn", str(words), "-o", str(tmp_path / "out"), "--weighted", "--json")[1])
