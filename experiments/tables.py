@@ -125,6 +125,22 @@ def pautomac() -> str:
     return markdown(heads, rows) + facts(document, *lines)
 
 
+def distribution_learners() -> str:
+    """Return the perplexities of methods that learn distributions from words."""
+    document = results_io.read("distribution_learners")
+    problems = document["results"]["problems"]
+    rows = [
+        [
+            *(f"{row['problem']}", f"{row['target']:.2f}"),
+            *(f"{one['perplexity']:.2f} ({one['states']})" for one in row["learned"].values()),
+        ]
+        for row in problems
+    ]
+    kind = "Drawn problems in the format of PAutomaC" if document["results"]["are_drawn"] else "Problems of PAutomaC"
+    note = f"{kind}: perplexity on the test words (states)"
+    return markdown(["problem", "target", *problems[0]["learned"]], rows) + facts(document, note)
+
+
 def learn_and_prove() -> str:
     """Return the numbers of runs that were planned, done and proved, and their cost."""
     document = results_io.read("learn_and_prove")

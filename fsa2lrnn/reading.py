@@ -220,6 +220,13 @@ def check_fields(data: object, name: str = "") -> None:
     reader.finish(name)
 
 
+def check_whole(value: object, name: str, most: float = math.inf) -> None:
+    """Raise `UnsupportedFormat` unless a value is a whole number from 1 to `most`."""
+    if type(value) is not int or not 1 <= value <= most:
+        until = "" if most == math.inf else f" to {most:,}"
+        raise UnsupportedFormat(f"{name} = {shown(value)}: give a whole number from 1{until}")
+
+
 def shown(value: object) -> str:
     """Return the `repr` of a value for messages, abbreviated if it is long."""
     return _REPR.repr(value)

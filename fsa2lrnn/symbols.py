@@ -58,6 +58,8 @@ def _with_variants(index: dict[Any, int]) -> dict[Any, int]:
 def confused(symbols: Iterable[Hashable]) -> str:
     """Return a sentence that names two symbols which are equal in Python, but not of one type and value; "" if none.
 
+    It also names a symbol that is not hashable.
+
     Such symbols are one key of a dictionary, so that one of them would be read as the other.
 
     >>> confused([True, 0, 1])
@@ -67,7 +69,10 @@ def confused(symbols: Iterable[Hashable]) -> str:
     """
     first: dict[Hashable, Hashable] = {}
     for symbol in symbols:
-        other = first.setdefault(symbol, symbol)
+        try:
+            other = first.setdefault(symbol, symbol)
+        except TypeError:
+            return f"{shown(symbol)} is not hashable: use text, numbers, or tuples of these"
         if other is not symbol and _identity(other) != _identity(symbol):
             kinds = " and ".join(f"{shown(each)} ({type(each).__name__})" for each in (other, symbol))
             return f"{kinds} are equal in Python, so that one would be read as the other: rename one"
@@ -130,7 +135,7 @@ def encode(word: Word, alphabet: Alphabet) -> np.ndarray:
     if isinstance(word, str):
         return np.concatenate([np.empty(0, np.int64), *encode_text([word], alphabet)])
     if not isinstance(word, Iterable):
-        raise InvalidWord(f"{word!r} of type {type(word).__name__} is not a word: give text or a list of letters")
+        raise InvalidWord(f"{shown(word)} of type {type(word).__name__} is not a word: give text or a list of letters")
     index, positions = letter_index(alphabet), []
     for k, letter in enumerate(word):
         try:

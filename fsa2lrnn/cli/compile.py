@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from fsa2lrnn.cli import console, options, sources
+from fsa2lrnn.cli.weighted import compile_weighted, read_weighted
+from fsa2lrnn.errors import UnsupportedFormat
 
 
 def compile_(
@@ -20,7 +22,9 @@ def compile_(
     max_block: Annotated[
         int | None, typer.Option(min=1, help="the largest block; by default no limit for one layer, 8 for a cascade")
     ] = None,
-    dtype: Annotated[options.Dtype, typer.Option(help="arithmetic of the model")] = "float32",
+    dtype: Annotated[
+        options.Dtype | None, typer.Option(help="arithmetic of the model: by default float32, float64 with weights")
+    ] = None,
     normalisation: Annotated[
         options.Normalisation,
         typer.Option(help="rule for the columns of A: clip: p-norms at most 1; paper: as in its code; none; onehot"),
@@ -30,8 +34,13 @@ def compile_(
     alphabet: options.AlphabetOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Compile an automaton into exact weights."""
+    """Compile an automaton into exact weights, or a weighted one into the nearest weights."""
     options.check_model(output)
+    if (weighted := read_weighted(source)) is not None:
+        if (form, max_block, normalisation, p, completion, alphabet) != ("onehot", None, "clip", 1.2, None, None):
+            raise UnsupportedFormat(f"{source} is a weighted automaton: give --dtype, --output and --json alone")
+        compile_weighted(weighted, output, dtype or "float64", as_json)
+        return
     machine = sources.read_machine(source, completion, alphabet)
 
     import torch
@@ -42,7 +51,7 @@ def compile_(
     from fsa2lrnn.nn.checkpoint import save
 
     recurrence, why = compile_with_reason(machine, form, max_block)
-    model = lower(recurrence, getattr(torch, dtype), normalisation, p)
+    model = lower(recurrence, getattr(torch, dtype or "float32"), normalisation, p)
     if output is not None:
         save(model, output)
     if as_json:

@@ -1,19 +1,24 @@
-"""Weighted automata on the command line: what `explain` says of one, and `learn --weighted`."""
+"""Weighted automata on the command line: what `explain` says of one, `compile` of one, and `learn --weighted`."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from fsa2lrnn.cli import console
 from fsa2lrnn.deadline import Deadline, limited
-from fsa2lrnn.errors import BudgetExceeded, counted
+from fsa2lrnn.errors import BudgetExceeded, NotExact, counted
 from fsa2lrnn.files import exists, write_atomically
 from fsa2lrnn.reading import read_text
 
 if TYPE_CHECKING:
     from fsa2lrnn.weighted import WeightedAutomaton
+
+
+_FORMAT = re.compile(r'"format"\s*:\s*"fsa2lrnn-weighted"')
 
 
 def read_weighted(source: str) -> WeightedAutomaton | None:
@@ -22,7 +27,7 @@ def read_weighted(source: str) -> WeightedAutomaton | None:
         from fsa2lrnn.weighted.pautomac import read_model
 
         return read_model(Path(source))
-    if source.endswith(".json") and exists(source) and '"fsa2lrnn-weighted"' in (text := read_text(Path(source)))[:200]:
+    if source.endswith(".json") and exists(source) and _FORMAT.search(text := read_text(Path(source))):
         from fsa2lrnn.weighted import WeightedAutomaton
 
         return WeightedAutomaton.from_json(text, source)
@@ -59,6 +64,32 @@ def explain_weighted(w: WeightedAutomaton, folder: Path | None, as_json: bool, m
     console.facts("machine", [*rows, ("outputs", outputs), ("minimal dimension", answer)])
 
 
+def compile_weighted(w: WeightedAutomaton, output: Path | None, dtype: str, as_json: bool) -> None:
+    """Compile a weighted automaton, and print whether the network is equal to it over the reals and what it rounds."""
+    import torch
+
+    from fsa2lrnn.cli import evidence
+    from fsa2lrnn.nn.checkpoint import save
+    from fsa2lrnn.weighted.networks import compile_machine, prove_equivalent, rounding_bound
+
+    arithmetic = getattr(torch, dtype)
+    model = compile_machine(w, arithmetic)
+    verdict = prove_equivalent(model, w)
+    try:
+        bound = str(rounding_bound(w, arithmetic))
+    except NotExact as fault:
+        bound = f"no bound: {fault}"
+    if output is not None:
+        save(model, output)
+    if as_json:
+        facts = {"states": w.n_states, "letters": len(w.alphabet), "model": evidence.model_json(model)}
+        words = {"over_the_reals": str(verdict), "rounding": bound}
+        console.emit_json(facts | words | {"saved": str(output) if output else None})
+        return
+    rows = [*evidence.model_rows(model), ("over the reals", str(verdict)), ("rounding", bound)]
+    console.facts("model", [*rows, ("saved", str(output) if output else "no (-o FILE saves it)")])
+
+
 def learn_weighted(path: Path, folder: Path, as_json: bool, seconds: float | None = None) -> None:
     """Learn a weighted automaton from a file of words in PAutomaC's format, and write it to `weighted.json`."""
     from fsa2lrnn.weighted.distribution import SECONDS, learn_distribution
@@ -68,7 +99,7 @@ def learn_weighted(path: Path, folder: Path, as_json: bool, seconds: float | Non
     found = learn_distribution(words, range(letters), Deadline.of(seconds or SECONDS))
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "weighted.json"
-    write_atomically(file, (json.dumps(found.automaton.to_json()) + "\n").encode())
+    write_atomically(file, found.automaton.to_json().encode())
     n = found.automaton.n_states
     tried = [{"method": method, "states": size, "bits": bits} for (method, size), bits in found.tried.items()]
     if as_json:
@@ -83,4 +114,4 @@ def learn_weighted(path: Path, folder: Path, as_json: bool, seconds: float | Non
         ("saved", str(file)),
     ]
     console.facts("weighted automaton", rows)
-    console.then(f"fsa2lrnn explain {file}")
+    console.then(f"fsa2lrnn explain {quote(str(file))}", f"fsa2lrnn compile {quote(str(file))} -o m.safetensors")

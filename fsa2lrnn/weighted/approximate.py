@@ -17,8 +17,9 @@ from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.deadline import bounded, check_current
 from fsa2lrnn.display import Brief
-from fsa2lrnn.errors import NotExact, UnsupportedFormat
-from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton, fraction
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.reading import check_whole
+from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton, as_weighted, fraction
 
 MAX_STATES = 200
 _ROUNDS = 20_000
@@ -46,8 +47,7 @@ def approximate(w: WeightedAutomaton, n_states: int) -> Approximation:
     Raises `UnsupportedFormat` unless 1 ≤ n_states ≤ w.n_states, `BudgetExceeded` for more than 200 states, and
     `NotExact` if Σ f(w)² was not found to be finite, or the error could not be certified.
     """
-    if not 1 <= n_states <= w.n_states:
-        raise UnsupportedFormat(f"n_states = {n_states}: give a number from 1 to {w.n_states}")
+    check_whole(n_states, "n_states", as_weighted(w).n_states)
     bounded(w.n_states, MAX_STATES, f"{w.n_states:,} states")
     alpha, beta, *maps = map(_floats, (w._initial, w._final, *w._transitions))
     reach, show = _root(gramian(alpha, maps)), _root(gramian(beta.T, [A.T for A in maps]))
@@ -66,7 +66,7 @@ def error_bound(d: WeightedAutomaton) -> float:
     A symmetric P with P ≥ 0 and P ≥ α αᵀ + Σ_a A_a P A_aᵀ is at least Σ_w x_w x_wᵀ, so the sum is at most the trace of
     β P βᵀ (T67). Both conditions are checked in exact arithmetic. Raises `NotExact` if no such P is found.
     """
-    alpha, *maps = map(_floats, (d._initial, *d._transitions))
+    alpha, *maps = map(_floats, (as_weighted(d)._initial, *d._transitions))
     found = gramian(alpha, maps)
     for ridge in _RIDGES:
         size = math.sqrt(ridge * max(np.trace(found), 1e-300))
@@ -114,7 +114,11 @@ def _root(gram: np.ndarray) -> np.ndarray:
 
 
 def _floats(matrix: fmpq_mat) -> np.ndarray:
-    return np.array([int(x.p) / int(x.q) for x in matrix.entries()]).reshape(matrix.nrows(), matrix.ncols())
+    try:
+        numbers = [int(x.p) / int(x.q) for x in matrix.entries()]
+    except OverflowError:
+        raise NotExact("a number is beyond the largest float: scale the automaton") from None
+    return np.array(numbers).reshape(matrix.nrows(), matrix.ncols())
 
 
 def _exactly(matrix: np.ndarray) -> fmpq_mat:

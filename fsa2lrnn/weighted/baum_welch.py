@@ -16,7 +16,8 @@ import numpy as np
 
 from fsa2lrnn.deadline import bounded, check_current
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton
+from fsa2lrnn.reading import check_whole, shown
+from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton, listed
 
 Word = tuple[int, ...]
 _MAX_STATES_OF_WORDS = 1 << 28  # numbers that an iteration keeps: states times prefixes of words
@@ -153,7 +154,7 @@ def baum_welch(
     >>> [f"{float(w('a' * n)):.3f}" for n in range(4)]
     ['0.333', '0.333', '0.333', '0.000']
     """
-    check_words(words, len(alphabet), n_states=n_states, iterations=iterations)
+    words = checked_words(words, alphabet, n_states=n_states, iterations=iterations)
     sample = Sample.of(words)
     bounded(n_states * int(sample.going_on.sum()), _MAX_STATES_OF_WORDS, f"{n_states} states of each prefix of a word")
     found = ProbabilisticAutomaton.random(n_states, len(alphabet), seed)
@@ -163,17 +164,20 @@ def baum_welch(
     return found.weighted(alphabet)
 
 
-def check_words(words: Sequence[Word], n_letters: int, **numbers: int | None) -> None:
-    """Raise `UnsupportedFormat` for no words, unknown letters, or numbers that are neither None nor positive."""
-    if not words:
+def checked_words(words: Sequence[Word], alphabet: Sequence[Hashable], **numbers: int | None) -> list[Word]:
+    """Return the words; raise as `estimate` does for no words, unknown letters, and numbers that are not positive."""
+    n_letters = len(listed(alphabet, "alphabet"))
+    found = [tuple(listed(word, f"word {i}")) for i, word in enumerate(listed(words, "words"))]
+    if not found:
         raise UnsupportedFormat("there are no words to learn from")
     for name, value in numbers.items():
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise UnsupportedFormat(f"{name} = {value!r}: a whole number from 1 is needed")
-    if wrong := [a for word in words for a in word if not 0 <= a < n_letters]:
+        if value is not None:
+            check_whole(value, name)
+    if wrong := [a for word in found for a in word if not (isinstance(a, int) and 0 <= a < n_letters)]:
         raise UnsupportedFormat(
-            f"letter number {wrong[0]}: the {n_letters} letters of the alphabet have numbers from 0"
+            f"letter number {shown(wrong[0])}: the {n_letters} letters of the alphabet have numbers from 0"
         )
+    return found
 
 
 def held_out(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:

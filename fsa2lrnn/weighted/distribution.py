@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fsa2lrnn.deadline import Deadline, present
 from fsa2lrnn.display import Brief
-from fsa2lrnn.weighted.baum_welch import ProbabilisticAutomaton, Sample, Word, held_out
+from fsa2lrnn.weighted.baum_welch import ProbabilisticAutomaton, Sample, Word, checked_words, held_out
 from fsa2lrnn.weighted.spectral import estimate
 from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton
 
@@ -52,6 +52,7 @@ def learn_distribution(
     >>> found.method, f"{float(found.automaton('aa')):.2f}"
     ('spectral', '0.33')
     """
+    words = checked_words(words, alphabet)
     limit = limit or Deadline.of(SECONDS)
     spectral = estimate(words, alphabet)
     held, others = held_out(words)

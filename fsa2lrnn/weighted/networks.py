@@ -7,51 +7,60 @@ docs/theory.md). That state is added when a network is read, and becomes v and b
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
 
-import networkx as nx
 import numpy as np
 import torch
 from flint import fmpq  # pyright: ignore[reportMissingTypeStubs]
 from torch import Tensor
 
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, MooreMachine
 from fsa2lrnn.deadline import bounded
 from fsa2lrnn.display import Brief
-from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat, check_type
 from fsa2lrnn.nn.affine import Readout, SwitchedAffine
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
+from fsa2lrnn.reading import shown
 from fsa2lrnn.verdicts import Undecided
+from fsa2lrnn.weighted.finest_blocks import affine, assembled, block_form, connected
 from fsa2lrnn.weighted.spaces import EqualFunctions, SeparatingWord, compare
 from fsa2lrnn.weighted.weighted_automaton import MAX_ENTRIES, WeightedAutomaton
 
 DTYPES = (torch.float64, torch.float32)
 _SLACK = 1 + 2.0**-40  # above the rounding of sums of up to 2¹² numbers in float64
-Source = WeightedAutomaton | MooreMachine | LRNN | SwitchedAffine
+Source = WeightedAutomaton | MachineSource | LRNN | SwitchedAffine
 
 
-def compile_machine(w: WeightedAutomaton, dtype: torch.dtype = torch.float64) -> LRNN:
+def compile_machine(
+    w: WeightedAutomaton, dtype: torch.dtype = torch.float64, blocks: Literal["connected", "finest"] = "connected"
+) -> LRNN:
     """Return a network of the class that is trained whose logits are the values of an automaton, one per output.
 
-    Its transitions are block diagonal, one block per set of states that letters connect. Weights are rounded to the
+    Its transitions are block diagonal, one block per set of states that letters connect; with `blocks="finest"`, after
+    the change of basis of `finest_blocks.block_form`, which may lengthen the weights. Weights are rounded to the
     nearest number of `dtype`, so that the network in real arithmetic is equal to the automaton iff all weights are such
     numbers (`prove_equivalent` decides it); `rounding_bound` bounds what rounding changes. Logits are those after each
     letter; `initial_logits` has that of the empty word.
 
-    Raises `UnsupportedFormat` for another dtype than float64 and float32, `NotExact` for a weight beyond its numbers.
+    Raises `UnsupportedFormat` for another dtype than float64 and float32, or other blocks, and `NotExact` for a weight
+    beyond the numbers of the dtype.
 
     >>> w = WeightedAutomaton("ab", [1], [[["1/2"]], [["1/4"]]], [1])
     >>> compile_machine(w)(torch.tensor([[0, 1]])).flatten().tolist()
     [0.5, 0.125]
     """
-    A, v, x0, W, b = (_rounded(part, dtype) for part in _affine(w))
-    connected = nx.from_numpy_array((A != 0).any(0).numpy())
-    blocks = [sorted(states) for states in nx.connected_components(connected.to_undirected())] or [[]]
-    heads, size = len(blocks), max(1, *map(len, blocks))
+    if blocks not in ("connected", "finest"):
+        raise UnsupportedFormat(f"blocks = {shown(blocks)}: choose connected or finest")
+    A, v, x0, W, b = (_rounded(part, dtype) for part in affine(block_form(w).automaton if blocks == "finest" else w))
+    parts = connected(A.numpy())
+    heads, size = len(parts), max(map(len, parts))
     tables, shifts = A.new_zeros(len(A), heads, size, size), A.new_zeros(len(A), heads, size)
     start, readout = A.new_zeros(heads, size), A.new_zeros(len(W), heads, size)
-    for h, states in enumerate(blocks):
+    for h, states in enumerate(parts):
         k = len(states)
         tables[:, h, :k, :k], shifts[:, h, :k] = A[:, states][:, :, states], v[:, states]
         start[h, :k], readout[:, h, :k] = x0[states], W[:, states]
@@ -67,21 +76,18 @@ def from_model(model: LRNN | SwitchedAffine) -> WeightedAutomaton:
 
     Raises `UnsupportedFormat` for other models, `NotExpressible` for a read-out that is not linear.
     """
+    check_type(model, (LRNN, SwitchedAffine), "model", "an LRNN, as `compile_machine` and `load` return")
     tables = model if isinstance(model, SwitchedAffine) else switched(model)
     W, b = linear_readout(tables.readout)
     n_letters, heads, size = tables.v.shape
     n = heads * size
     bounded(n_letters * (n + 1) ** 2, MAX_ENTRIES, f"{n:,} dimensions over {n_letters:,} letters")
     blocks, v, x0 = (part.double().cpu().numpy() for part in (tables.A, tables.v.flatten(1), tables.x0.flatten()))
-    A = np.zeros((n_letters, n + 1, n + 1))
+    A = np.zeros((n_letters, n, n))
     for h in range(heads):
         part = slice(h * size, (h + 1) * size)
         A[:, part, part] = blocks[:, h]
-    A[:, :n, n], A[:, n, n] = v, 1
-    used = n + 1 if v.any() or b.any() else n  # without shifts and a bias no state needs to be 1
-    final, outputs = np.hstack([W, b[:, None]])[:, :used], tables.outputs if tables.outputs != (0,) else None
-    initial = np.append(x0, 1)[:used]
-    return WeightedAutomaton(tables.alphabet, initial, A[:, :used, :used], final if outputs else final[0], outputs)
+    return assembled(tables.alphabet, tables.outputs if tables.outputs != (0,) else None, A, v, x0, W, b)
 
 
 def linear_readout(readout: Readout) -> tuple[np.ndarray, np.ndarray]:
@@ -89,6 +95,7 @@ def linear_readout(readout: Readout) -> tuple[np.ndarray, np.ndarray]:
 
     relu(z) − relu(−z) = z. Raises `NotExpressible` for a read-out that is not of this form.
     """
+    check_type(readout, Readout, "readout", "a Readout, as `Readout.linear` makes")
     if readout.norm_weight is not None:
         raise NotExpressible("the read-out has a LayerNorm, which is not linear: train a model without it")
     parts = (readout.W1, readout.b1, readout.W2, readout.b2)
@@ -126,7 +133,7 @@ def prove_equivalent(
 
 
 def _weighted(source: Source) -> WeightedAutomaton:
-    if isinstance(source, MooreMachine):
+    if isinstance(source, MooreMachine | str | Path):
         return WeightedAutomaton.from_machine(source)
     return source if isinstance(source, WeightedAutomaton) else from_model(source)
 
@@ -161,8 +168,10 @@ def rounding_bound(
 ) -> RoundingBound:
     """Return a bound on what rounding changes in `compile_machine(w, dtype)`, or in the tables of a model (T65).
 
-    It holds for all lengths if each letter contracts in a norm (the 1-norm or the largest entry, with weights), else up
-    to `length`. For a model, `dtype` is ignored, and its tables are exact.
+    It holds for all lengths if, in each set of states that letters connect, each letter contracts in a norm (the 1-norm
+    or the largest entry, with weights), or no number is ever rounded: A consists of integers, there are no shifts, and
+    the norm of each letter is at most 1, as for indicators of outputs. Else it holds up to `length`.
+    For a model, `dtype` is ignored, and its tables are exact.
 
     Raises `NotExact` if no such norm is found and `length` is None, or if numbers may leave the range of the dtype, and
     `UnsupportedFormat` for a negative length.
@@ -171,21 +180,35 @@ def rounding_bound(
         w, dtype = from_model(w), w.dtype
     if length is not None and (type(length) is not int or length < 0):
         raise UnsupportedFormat(f"length {length!r}: give the largest number of letters, or None for all lengths")
-    exact = _affine(w)
+    exact = affine(w)
     rounded = [_rounded(part, dtype).double().numpy() for part in exact]
-    errors = [_distance(part, y) for part, y in zip(exact, rounded, strict=True)]
-    sizes, n = [np.abs(y) for y in rounded], rounded[0].shape[-1]
-    found = list[RoundingBound]()
-    for kind in (1, np.inf):
-        for scale in (np.ones(n), _perron(sizes[0].max(0), kind)):
-            _, one = _norms([sizes[0], np.ones(n)], kind, scale)
-            found.append(_bound(_norms(sizes, kind, scale), _norms(errors, kind, scale), n, one, dtype, length))
-    best = min(found, key=lambda option: (not math.isfinite(option.bound), option.bound))
-    if not math.isfinite(best.bound):
-        raise NotExact(
-            f"no bound: a letter changes differences up to {best.rate:.4g} times: give a length, or a shorter one"
-        )
-    return best
+    off = [_distance(part, y) for part, y in zip(exact, rounded, strict=True)]
+    sizes, info, k = [np.abs(y) for y in rounded], torch.finfo(dtype), len(rounded[2]) + 2
+    gamma = k * info.eps / (2 - k * info.eps)  # of a sum of k products in any order, with or without fused steps
+    tiny = k * info.smallest_normal  # of underflow
+    bounds, limits = list[_StateBound](), (gamma, tiny, info.eps, info.max)
+    for states in connected((exact[0] != 0) | (rounded[0] != 0)):  # each set in the norm that suits it best
+        at = np.ix_(range(len(w.alphabet)), states, states), np.s_[:, states], states, np.s_[:, states]
+        here, errors = ([part[index] for part, index in zip(parts, at, strict=False)] for parts in (sizes, off))
+        found, ones = list[_StateBound](), np.ones(len(states))
+        for kind in (1, np.inf):
+            for scale in (ones, _perron(here[0].max(0), kind)):
+                norms = _norms(here, kind, scale), _norms(errors, kind, scale)
+                one = _norms([here[0], ones], kind, scale)[1]
+                unit = _unit(here, errors) if scale is ones else 0.0
+                found.append(_state_bound(*norms, one, unit, limits, length))
+        bounds.append(min(found, key=lambda bound: (not math.isfinite(bound.error), bound.error, bound.size)))
+    # The read-out computes z and −z, and adds them: two errors of sums, and one of the addition.
+    size = sum(bound.size for bound in bounds) + float(sizes[4].max())
+    total = sum(bound.error for bound in bounds) + float(off[4].max())
+    least = min(_power_of_two(sizes[4]), _power_of_two(sizes[3]) * min(bound.unit for bound in bounds))
+    if total != 0 or size * info.eps > least or least < info.smallest_normal:
+        total = (total + (2 * gamma + info.eps) * size + 2 * tiny) * _SLACK
+    rate = max(bound.rate for bound in bounds)
+    if not (math.isfinite(total) and size < info.max / 4):
+        why = f"a letter changes differences up to {rate:.4g} times"
+        raise NotExact(f"no bound: {why}: give a length, or a shorter one")
+    return RoundingBound(total, length, rate, str(dtype).removeprefix("torch."))
 
 
 def _norms(parts: list[np.ndarray], kind: float, scale: np.ndarray) -> list[float]:
@@ -196,36 +219,58 @@ def _norms(parts: list[np.ndarray], kind: float, scale: np.ndarray) -> list[floa
     return [_SLACK * float(np.max(norm)) for norm in norms]
 
 
-def _bound(
-    sizes: list[float], errors: list[float], n: int, one: float, dtype: torch.dtype, length: int | None
-) -> RoundingBound:
-    """Return the bound of T65 from norms of rounded weights and of their errors; infinite if it fails.
+class _StateBound(NamedTuple):
+    """Bounds, for all lengths considered, on what a row of a read-out adds up of states, and of their errors."""
 
-    `one` is the norm of the vector of ones. x bounds the exact states, e the errors of the computed ones.
+    size: float
+    error: float
+    rate: float
+    unit: float  # a power of two of which all numbers are multiples, computed without rounding; 0 if they may round
+
+
+def _state_bound(
+    sizes: list[float], errors: list[float], one: float, unit: float, limits: Sequence[float], length: int | None
+) -> _StateBound:
+    """Return the bounds of T65 from norms of rounded weights and of their errors; infinite if it fails.
+
+    `one` is the norm of the vector of ones, `unit` is that of `_unit`, and `limits` are those of the arithmetic: of
+    sums, of underflow, the distance of 1 from the next number, and the largest number.
     """
-    info, k = torch.finfo(dtype), n + 2
-    gamma = k * info.eps / (2 - k * info.eps)  # of a sum of k products in any order, with or without fused steps
-    tiny = k * info.smallest_normal  # of underflow
-    (A, V, x, W, b), (dA, dV, e, dW, db) = sizes, errors
-    rate, x, V, W, b = A + dA, x + e, V + dV, W + dW, b + db
-    per_size, constant = dA + gamma * rate, dV + gamma * V + tiny * one
+    (A, V, x, W), (dA, dV, e, dW), (gamma, tiny, eps, largest) = sizes, errors, limits
+    rate, x, V, W = A + dA, x + e, V + dV, W + dW  # x bounds the exact states, e the errors of the computed ones
+    per_size, constant = (0.0, 0.0) if unit else (dA + gamma * rate, dV + gamma * V + tiny * one)
     if length is None and rate + per_size < 1:
         x = max(x, V / (1 - rate))
         e = max(e, (per_size * x + constant) / (1 - rate - per_size)) * _SLACK
-    elif length is None:
+    elif length is None and not (unit and rate <= _SLACK and V == 0):  # else x does not grow, and e is 0
         x = e = math.inf
     most_x, most_e = x, e
     for _ in range(length or 0):
         e = (rate * e + per_size * (x + e) + constant) * _SLACK
         x = (rate * x + V) * _SLACK
         most_x, most_e = max(most_x, x), max(most_e, e)
-        if not x + e < info.max:
+        if not x + e < largest:
             break
     x, e = most_x, most_e
-    # The read-out computes z and −z, and adds them: two errors of sums, and one of the addition.
-    logits = W * e + dW * (x + e) + db + (2 * gamma + info.eps) * (W * (x + e) + b) + 2 * tiny
-    is_safe = (x + e) * max(rate, W, 1.0) + V + b < info.max / 4
-    return RoundingBound(logits * _SLACK if is_safe else math.inf, length, rate, str(dtype).removeprefix("torch."))
+    is_safe = (x + e) * max(rate, W, 1.0) + V < largest / 4
+    if unit and not (is_safe and (rate * x + V) * eps <= unit):
+        # More units than 2⁵³ (2²⁴ in float32), up to which multiples of the unit are added without rounding.
+        return _state_bound(sizes, errors, one, 0.0, limits, length)
+    return _StateBound(W * (x + e), W * e + dW * (x + e) if is_safe else math.inf, rate, unit)
+
+
+def _unit(sizes: list[np.ndarray], errors: list[np.ndarray]) -> float:
+    """Return a power of two that divides all states unless sums round: that of x₀ and v if A is of integers, else 0."""
+    A, v, x0 = sizes[:3]
+    if any(part.any() for part in errors[:3]) or (np.rint(A) != A).any():
+        return 0.0
+    return min(_power_of_two(v), _power_of_two(x0))
+
+
+def _power_of_two(numbers: np.ndarray) -> float:
+    """Return the largest power of two, at most 1, that divides all numbers."""
+    ratios = (x.as_integer_ratio() for x in numbers.flatten().tolist() if x)
+    return min(((p & -p) / q for p, q in ratios), default=1.0)
 
 
 def _perron(A: np.ndarray, kind: float) -> np.ndarray:
@@ -235,24 +280,6 @@ def _perron(A: np.ndarray, kind: float) -> np.ndarray:
         x = A @ x + 1e-6 * x.sum()
         x /= max(x.max(), 1e-300)
     return 1 / x if kind == np.inf else x
-
-
-def _affine(w: WeightedAutomaton) -> list[np.ndarray]:
-    """Return A, v, x₀, W and b of a layer with the function of a weighted automaton, arrays of fractions.
-
-    A state whose vector is always 1 becomes v and b.
-    """
-    n, zero = w.n_states, fmpq(0)
-    # A state that is always 0 is added, so that a layer without others has a state.
-    A = np.full((len(w.alphabet), n + 1, n + 1), zero)
-    x0, W = np.full(n + 1, zero), np.full((w._final.nrows(), n + 1), zero)
-    for a, matrix in enumerate(w._transitions):
-        A[a, :n, :n] = np.array(matrix.tolist(), object).reshape(n, n)
-    x0[:n], W[:, :n] = w._initial.entries(), np.array(w._final.tolist(), object).reshape(len(W), n)
-    ones = [s for s in range(n) if x0[s] == 1 and all((A[:, s] == (np.arange(n + 1) == s).astype(int)).flat)]
-    one = ones[-1] if ones else n
-    rest = [q for q in range(n) if q != one] or [n]
-    return [A[:, rest][:, :, rest], A[:, rest, one], x0[rest], W[:, rest], W[:, one]]
 
 
 def _rounded(numbers: np.ndarray, dtype: torch.dtype) -> Tensor:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from fsa2lrnn.deadline import bounded
-from fsa2lrnn.errors import UnsupportedFormat, shortened
+from fsa2lrnn.errors import MissingFile, UnsupportedFormat, check_type, shortened
 from fsa2lrnn.reading import read_text
 from fsa2lrnn.weighted.weighted_automaton import MAX_ENTRIES, WeightedAutomaton
 
@@ -29,12 +29,13 @@ _WHOLE = re.compile(r"(?:[0-9]{1,9}\s+)*[0-9]{1,9}")
 Word = tuple[int, ...]
 
 
-def read_model(path: Path) -> WeightedAutomaton:
+def read_model(path: str | Path) -> WeightedAutomaton:
     """Return the distribution of a model; letters are 0, 1, 2, ….
 
     Raises `UnsupportedFormat` naming the line that is not of the format, `InvalidMachine` if probabilities do not sum
     to one, `BudgetExceeded` for matrices of more than 2²⁰ entries.
     """
+    path = _file(path)
     parts, section = dict[str, dict[Word, Fraction]](), "I"
     for where, text in _lines(path):
         if (head := _HEAD.fullmatch(text)) and head[1] not in parts:
@@ -60,9 +61,9 @@ def read_model(path: Path) -> WeightedAutomaton:
     return WeightedAutomaton.from_probabilities(range(letters), initial, transitions, stop)
 
 
-def read_words(path: Path) -> tuple[int, list[Word]]:
+def read_words(path: str | Path) -> tuple[int, list[Word]]:
     """Return the number of letters and the words of a file; raise `UnsupportedFormat` naming a line that is wrong."""
-    rows = list[Word]()
+    path, rows = _file(path), list[Word]()
     for where, text in _lines(path):
         row = tuple(map(int, text.split())) if _WHOLE.fullmatch(text) else ()
         is_head, is_word = not rows and len(row) == 2, bool(row) and row[0] == len(row) - 1
@@ -77,12 +78,21 @@ def read_words(path: Path) -> tuple[int, list[Word]]:
     return rows[0][1], [row[1:] for row in rows[1:]]
 
 
-def read_solution(path: Path) -> list[Fraction]:
+def read_solution(path: str | Path) -> list[Fraction]:
     """Return the probabilities of a solution; raise `UnsupportedFormat` naming a line that is wrong."""
+    path = _file(path)
     values = [_decimal(text, where) for where, text in _lines(path)]
     if not values or values[0] != len(values) - 1:
         raise UnsupportedFormat(f"{path.name}: the first line gives the number of the probabilities that follow")
     return values[1:]
+
+
+def _file(path: str | Path) -> Path:
+    """Return the path of a file; raise `MissingFile` if it does not exist."""
+    check_type(path, (str, Path), "path", "the path of a file of PAutomaC")
+    if not Path(path).is_file():
+        raise MissingFile(f"no such file: {shortened(str(path))}: give a file of PAutomaC")
+    return Path(path)
 
 
 def _lines(path: Path) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from fsa2lrnn.errors import BudgetExceeded, NotExact, counted
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.recheck import recheck
 from fsa2lrnn.verdicts import Scope, Undecided, Verdict
-from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton, texts
+from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton, as_weighted, texts
 
 FORMAT, VERSION = "fsa2lrnn-weighted-certificate", 1
 MAX_STATES = 1_000  # of automata that are compared, together, or minimised
@@ -90,7 +91,8 @@ class SeparatingWord(_Certified):
 
     def in_words(self) -> list[tuple[str, str]]:
         text = symbols.word_text(self.word, self.first.alphabet) or "ε"
-        return [("differ", f"on {text}"), ("shorter words", "agree"), ("values", " and ".join(map(str, self.values)))]
+        values = [", ".join(map(_brief, v if isinstance(v, tuple) else (v,))) for v in self.values]
+        return [("differ", f"on {text}"), ("shorter words", "agree"), ("values", " and ".join(values))]
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {
@@ -124,7 +126,7 @@ def compare(
     The result is `Undecided` if the time limit or a bound on the size of numbers ends the search. Raises
     `InvalidMachine` for other letters or outputs.
     """
-    second = first._with(*first._parts_of(second))  # letters and outputs in the same order
+    second = as_weighted(first)._with(*first._parts_of(second))  # letters and outputs in the same order
     values = first(()), second(())
     if values[0] != values[1]:
         return SeparatingWord(first, second, (), (), values)
@@ -137,7 +139,7 @@ def compare(
 
 def equality(first: WeightedAutomaton, second: WeightedAutomaton) -> EqualFunctions | SeparatingWord:
     """Return the verdict of `compare`; raise `BudgetExceeded` beyond the bounds."""
-    system = System.of(first - second)
+    system = System.of(as_weighted(first) - second)
     for prime in _PRIMES:
         words, different = list[tuple[int, Word]](), None
         for start, word in system.words(prime):
@@ -175,7 +177,8 @@ def minimise(w: WeightedAutomaton) -> WeightedAutomaton:
 
 def minimal(w: WeightedAutomaton) -> Minimal:
     """Return the minimal automaton (`second`) with a certificate of its dimension."""
-    least, n = minimise(w), w.n_states
+    least = minimise(w)
+    n = w.n_states
     system = System.of(least)
     if least is w:  # the pairs (x, x)
         spaces = (fmpq_mat(2 * n, n, [int(i % n == j) for i in range(2 * n) for j in range(n)]),)
@@ -198,7 +201,7 @@ class System(NamedTuple):
 
     @classmethod
     def of(cls, w: WeightedAutomaton) -> System:
-        bounded(w.n_states, MAX_STATES, f"{w.n_states:,} states")
+        bounded(as_weighted(w).n_states, MAX_STATES, f"{w.n_states:,} states")
         return cls(w._initial, w._transitions, w._final)
 
     @property
@@ -274,6 +277,11 @@ def _residues(matrix: fmpq_mat, prime: int) -> np.ndarray:
     """Return a matrix times its common denominator modulo a prime, int64: the vector of a word is scaled by that."""
     scaled = [int(x) % prime for x in matrix.numer_denom()[0].entries()]
     return np.array(scaled, np.int64).reshape(matrix.nrows(), matrix.ncols())
+
+
+def _brief(x: Fraction) -> str:
+    bits = max(x.numerator.bit_length(), x.denominator.bit_length())
+    return str(x) if bits <= 256 else f"a number of {bits:,} bits"
 
 
 def _texts(matrix: fmpq_mat) -> list[list[str]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from fsa2lrnn.deadline import bounded
 from fsa2lrnn.display import Brief
-from fsa2lrnn.weighted.baum_welch import ProbabilisticAutomaton, Sample, Word, by_letter, check_words, held_out
+from fsa2lrnn.weighted.baum_welch import ProbabilisticAutomaton, Sample, Word, by_letter, checked_words, held_out
 from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton
 
 _LONGEST = 12  # letters of a factor
@@ -63,7 +63,7 @@ def estimate(
     >>> estimate([(0,), (0, 0), ()] * 100, "a", rank=2).automaton.n_states
     2
     """
-    check_words(words, len(alphabet), rank=rank, basis=basis)
+    words = checked_words(words, alphabet, rank=rank, basis=basis)
     k, (held, others) = len(alphabet), held_out(words)
     least = ProbabilisticAutomaton.of_letters(Sample.of(others), k).forward(held := Sample.of(held))[2] - _LEAST
     tried = list[tuple[float, int, int, dict[int, float]]]()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn import symbols
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.machine import MachineSource, as_machine
 from fsa2lrnn.deadline import bounded, check_current
-from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat, counted
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat, check_type, counted
 from fsa2lrnn.reading import parse_json, shown
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "fsa2lrnn-weighted", 1
 MAX_ENTRIES = 1 << 20  # of all transition matrices together
-MAX_BITS = 1 << 14  # of the numerator or the denominator of one weight
+MAX_BITS = 1 << 13  # of the numerator or the denominator of one weight that is read or written
 TOLERANCE = Fraction(1, 10**6)  # within which probabilities, printed as decimals, sum to one
 Number = int | float | Fraction | str | fmpq
 _TEXT = re.compile(r"-?[0-9]{1,4300}(/[1-9][0-9]{0,4299})?")
@@ -62,13 +63,13 @@ class WeightedAutomaton:
         final: Sequence[Any] | np.ndarray | fmpq_mat,
         outputs: Iterable[Hashable] | None = None,
     ) -> None:
-        letters, names = tuple(alphabet), None if outputs is None else tuple(outputs)
-        parts = (initial, tuple(transitions), final)
-        if not isinstance(initial, fmpq_mat):  # else they are of another automaton
-            *parts, names = _read_parts(letters, *parts, names)
-        for symbol in (letters, names or ()):
-            if (why := symbols.confused(symbol)) or len(set(symbol)) < len(symbol):
-                raise InvalidMachine(why or f"{shown(symbol)}: letters and outputs must be distinct")
+        letters, names = listed(alphabet, "alphabet"), None if outputs is None else listed(outputs, "outputs")
+        *parts, names = _read_parts(letters, initial, transitions, final, names)
+        if names == ():
+            raise InvalidMachine("no outputs: give at least one, or a list of numbers as final")
+        for names_of in (letters, names or ()):
+            if (why := symbols.confused(names_of)) or len(set(names_of)) < len(names_of):
+                raise InvalidMachine(why or f"{shown(names_of)}: letters and outputs must be distinct")
         for name, value in zip(self.__slots__, (parts[2], parts[0], parts[1], letters, names), strict=True):
             object.__setattr__(self, name, value)
 
@@ -119,7 +120,7 @@ class WeightedAutomaton:
 
     def __sub__(self, other: WeightedAutomaton) -> WeightedAutomaton:
         """Return the difference w ↦ f(w) − g(w)."""
-        return self + -1 * other
+        return self + -1 * as_weighted(other)
 
     def __mul__(self, other: WeightedAutomaton | Number) -> WeightedAutomaton:
         """Return the Hadamard product w ↦ f(w) g(w), of n · m states, or the multiple by a number."""
@@ -133,7 +134,7 @@ class WeightedAutomaton:
         beta = _matrix([[x * y for x in f for y in g] for f, g in rows], size)
         return self._with(_kronecker(self._initial, initial), maps, beta)
 
-    __rmul__ = __mul__
+    __radd__, __rsub__, __rmul__ = __add__, __sub__, __mul__  # the first two refuse: the other one has no weights
 
     def reversed(self) -> WeightedAutomaton:
         """Return w ↦ f(w read backwards); raise `UnsupportedFormat` for several outputs."""
@@ -165,13 +166,16 @@ class WeightedAutomaton:
         return getattr(equality(self, other), "word", None)
 
     @classmethod
-    def from_machine(cls, machine: MooreMachine, *output: Hashable) -> WeightedAutomaton:
+    def from_machine(cls, machine: MachineSource, *output: Hashable) -> WeightedAutomaton:
         """Return the indicator function of an output of a Moore machine, or of each of its outputs if none is named.
 
-        >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
-        >>> WeightedAutomaton.from_machine(parity, True)([1, 1, 1])
-        Fraction(1, 1)
+        Raises as `as_machine` does, and `InvalidMachine` for an output that the machine does not have.
+
+        >>> even = WeightedAutomaton.from_machine("regex:(aa)*", True)
+        >>> even("aa"), even("aaa")
+        (Fraction(1, 1), Fraction(0, 1))
         """
+        machine = as_machine(machine)
         names, n = output or tuple(dict.fromkeys(machine.outputs)), machine.n_states
         if unknown := [name for name in names if name not in machine.outputs]:
             raise InvalidMachine(f"output {unknown[0]!r} is not one of the machine's: {shown(set(machine.outputs))}")
@@ -195,7 +199,10 @@ class WeightedAutomaton:
         Raises `InvalidMachine` for a negative number, or unless the initial ones, and for each state those to stop and
         to go on, sum to one within 10⁻⁶. The numbers are used as they are given.
         """
-        w = cls(alphabet, initial, [[*zip(*rows, strict=False)] for rows in transitions], final)
+        w = cls(alphabet, initial, transitions, final)
+        w = w._with(w._initial, [A.transpose() for A in w._transitions], w._final)
+        if w.outputs is not None:
+            raise InvalidMachine("final has rows: give one probability to stop per state")
         _check_sum("the initial probabilities", w.initial)
         moves = w.transitions
         for q, stop in enumerate(w.final):
@@ -210,7 +217,7 @@ class WeightedAutomaton:
 
         `moves[p][q]` is the probability to go from p to q after a letter, `emissions[p][a]` to write letter a in p.
         """
-        letters, n = tuple(alphabet), len(initial)
+        letters, n = listed(alphabet, "alphabet"), len(listed(initial, "initial"))
         T, E = _read(moves, (n, n), "moves"), _read(emissions, (n, len(letters)), "emissions")
         A = [[[T[p, q] * E[p, a] for p in range(n)] for q in range(n)] for a in range(len(letters))]
         w = cls(letters, initial, A, [1] * n)
@@ -226,10 +233,16 @@ class WeightedAutomaton:
 
         return from_model(model)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object that `from_json` reads back."""
+    def to_json(self) -> str:
+        """Return JSON text that `from_json` reads back.
+
+        Raises `UnsupportedFormat` for symbols that JSON cannot hold, and for weights of more than 2¹³ bits.
+        """
+        parts = self._initial, *self._transitions, self._final
+        if (bits := max((x.height_bits() for part in parts for x in part.entries()), default=0)) > MAX_BITS:
+            raise UnsupportedFormat(f"a weight has {bits:,} bits, and files hold up to {MAX_BITS:,}: round the weights")
         final = [texts(row) for row in self._final.tolist()]
-        return {
+        value = {
             "format": FORMAT,
             "version": VERSION,
             "alphabet": [symbols.to_json(letter) for letter in self.alphabet],
@@ -238,12 +251,15 @@ class WeightedAutomaton:
             "transitions": [[texts(row) for row in A.tolist()] for A in self._transitions],
             "final": final[0] if self.outputs is None else final,
         }
+        lines = (f"  {json.dumps(name)}: {json.dumps(part)}" for name, part in value.items())
+        return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, origin: str = "the JSON text") -> WeightedAutomaton:
         """Return the automaton of a JSON text; raise `UnsupportedFormat` or `InvalidMachine` naming the fault."""
+        check_type(text, (str, bytes), "text", "JSON text, as `to_json` returns it or a file holds it")
         value = parse_json(text, origin)
-        if not isinstance(value, dict) or (value.get("format"), value.get("version")) != (FORMAT, VERSION):
+        if not isinstance(value, dict) or (value.get("format"), repr(value.get("version"))) != (FORMAT, str(VERSION)):
             raise UnsupportedFormat(f'{origin} is not a weighted automaton: expected "format": "{FORMAT}", version 1')
         if odd := sorted(set(value) ^ set(_FIELDS)):
             raise UnsupportedFormat(f"{origin}: {shown(odd[0])} is missing or not known: it has {', '.join(_FIELDS)}")
@@ -280,13 +296,20 @@ class WeightedAutomaton:
 
     def _parts_of(self, other: WeightedAutomaton) -> tuple[fmpq_mat, list[fmpq_mat], fmpq_mat]:
         """Return α, A and β of another automaton in the order of this one's letters and outputs."""
-        order = symbols.align(self.alphabet, other.alphabet)
+        order = symbols.align(self.alphabet, as_weighted(other).alphabet)
         if (self.outputs is None) != (other.outputs is None):
             raise InvalidMachine("one automaton has named outputs and the other has not: take one `output` of it")
         names = symbols.align(self.outputs or (0,), other.outputs or (0,))
         rows = other._final.tolist()
         final = _matrix([rows[i] for i in names], other.n_states)
         return other._initial, [other._transitions[a] for a in order], final
+
+
+def as_weighted(value: object) -> WeightedAutomaton:
+    """Return a weighted automaton; raise `UnsupportedFormat` for a value of another type."""
+    made = "a WeightedAutomaton, as `from_machine`, `from_model` and `from_json` make it"
+    check_type(value, WeightedAutomaton, "the weighted automaton", made)
+    return cast("WeightedAutomaton", value)
 
 
 def exact(value: Any, where: str) -> fmpq:
@@ -299,7 +322,8 @@ def exact(value: Any, where: str) -> fmpq:
     if isinstance(value, float) and not value - value == 0:
         raise InvalidMachine(f"{where} = {value}: a weight is a finite number: replace it")
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise InvalidMachine(f"{where} = {shown(value)}: a weight is a whole number, a fraction such as 2/3 or a float")
+        what = f"{where} = {shown(value)} of type {type(value).__name__}"
+        raise InvalidMachine(f"{what}: a weight is a whole number, a fraction such as 2/3 or a float")
     p, q = value.as_integer_ratio()
     if max(p.bit_length(), q.bit_length()) > MAX_BITS:
         raise InvalidMachine(f"{where} has more than {MAX_BITS:,} bits: round it")
@@ -320,22 +344,35 @@ def _read_parts(
     letters: tuple[Hashable, ...], initial: Any, transitions: Any, final: Any, names: tuple[Hashable, ...] | None
 ) -> tuple[fmpq_mat, tuple[fmpq_mat, ...], fmpq_mat, tuple[Hashable, ...] | None]:
     """Return α, A and β as matrices, and Γ, which is None for one function; raise as the constructor does."""
-    initial, final = (x.tolist() if isinstance(x, np.ndarray) else x for x in (initial, final))
-    n = len(initial)
+    column = initial if isinstance(initial, fmpq_mat) else [[x] for x in listed(initial, "initial")]
+    transitions = listed(transitions, "transitions")
+    n = column.nrows() if isinstance(column, fmpq_mat) else len(column)
     if not letters or len(transitions) != len(letters):
         raise InvalidMachine(f"{counted(len(letters), 'letter')}, but {len(transitions):,} transition matrices")
     bounded(len(letters) * n * n, MAX_ENTRIES, f"{n:,} states over {len(letters):,} letters")
-    if names is None and len(final) and isinstance(final[0], list | tuple | np.ndarray):
-        names = tuple(range(len(final)))
-    alpha = _read([[x] for x in initial], (n, 1), "initial")
+    if not isinstance(final, fmpq_mat):
+        final = listed(final, "final")
+        if names is None and len(final) and isinstance(final[0], list | tuple | np.ndarray):
+            names = tuple(range(len(final)))
+        final = [final] if names is None else final
     maps = tuple(_read(A, (n, n), f"transitions[{a}]") for a, A in enumerate(transitions))
-    beta = [final] if names is None else final
-    return alpha, maps, _read(beta, (1 if names is None else len(names), n), "final"), names
+    shape = 1 if names is None else len(names), n
+    return _read(column, (n, 1), "initial"), maps, _read(final, shape, "final"), names
+
+
+def listed(values: Any, name: str) -> tuple[Any, ...]:
+    """Return values as a tuple, those of an array as numbers of Python."""
+    if isinstance(values, Iterable):
+        return tuple(values.tolist() if isinstance(values, np.ndarray) else values)
+    raise InvalidMachine(f"{name} = {shown(values)}: give a list")
 
 
 def _read(rows: Any, shape: tuple[int, int], name: str) -> fmpq_mat:
     """Return rows of numbers as a matrix of this shape."""
-    rows = [*rows] if isinstance(rows, list | tuple | np.ndarray) else []
+    if isinstance(rows, fmpq_mat) and (rows.nrows(), rows.ncols()) == shape:
+        return rows
+    if not isinstance(rows, list | tuple | np.ndarray):
+        raise InvalidMachine(f"{name} = {shown(rows)}: give {shape[0]:,} lists of {shape[1]:,} numbers, or an array")
     rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
     if len(rows) != shape[0] or any(not isinstance(row, list | tuple) or len(row) != shape[1] for row in rows):
         raise InvalidMachine(f"{name} does not have {shape[0]:,} × {shape[1]:,} numbers: correct its shape")

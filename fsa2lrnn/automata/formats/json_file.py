@@ -81,6 +81,11 @@ def from_json(text: str, origin: str = "the JSON text") -> MooreMachine:
 
 def from_value(value: object, origin: str = "the JSON value") -> MooreMachine:
     """Return the machine of a JSON object, the inverse of `to_value`; raise as `from_json` does."""
+    if isinstance(value, dict) and cast("dict[str, Any]", value).get("format") == "fsa2lrnn-weighted":
+        raise UnsupportedFormat(
+            f"{origin} is a weighted automaton, where one without weights is asked for: `fsa2lrnn explain` and "
+            "`fsa2lrnn compile` take it, and WeightedAutomaton.from_json reads it"
+        )
     if not isinstance(value, dict) or cast("dict[str, Any]", value).get("format") != FORMAT:
         raise UnsupportedFormat(
             f'{origin} is JSON, but not a machine of ours: expected an object with "format": "{FORMAT}", as to_json '

@@ -6,9 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+import torch
 from flint import fmpq, fmpq_mat
 
-from fsa2lrnn import WeightedAutomaton
+from fsa2lrnn import WeightedAutomaton, load
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.families.recheck import RejectedCertificate
@@ -147,7 +148,7 @@ def test_the_estimate_from_all_short_words_is_exact():
     ("arguments", "message"),
     [
         (([], "a"), "no words"),
-        (([(0,)], "a", 0), "(rank|n_states) = 0: a whole number from 1"),
+        (([(0,)], "a", 0), "(rank|n_states) = 0: give a whole number from 1"),
         (([(0,)], "a", 9, 0), "(basis|iterations) = 0"),
         (([(0,)], "a", 1.5), "(rank|n_states) = 1.5"),
         (([(0, 1)], "a"), "letter number 1"),
@@ -193,7 +194,7 @@ def test_what_does_not_contract_is_refused():
     with pytest.raises(NotExact, match="not found to have a finite sum"):
         approximate(one, 1)
     for n in (0, 2):
-        with pytest.raises(UnsupportedFormat, match="give a number from 1 to 1"):
+        with pytest.raises(UnsupportedFormat, match="give a whole number from 1 to 1"):
             approximate(one, n)
     with pytest.raises(BudgetExceeded, match="201 states"):
         approximate(WeightedAutomaton("a", [0] * 201, [[[0] * 201] * 201], [0] * 201), 3)
@@ -233,8 +234,24 @@ def test_the_command_line(call, tmp_path):
     code, _, err = call("explain", str(model))
     assert (code != 0, "state 1 sum to 0.925, not to 1" in err) == (True, True)
     slow = WeightedAutomaton("ab", [1, 1], [[["1/3", 1], [2, 0]], [[1, 1], [0, 1]]], [1, 1])
-    (tmp_path / "w.json").write_text(json.dumps(slow.to_json()), encoding="utf-8")
-    assert "2, proved" in call("explain", str(tmp_path / "w.json"))[1]
+    (tmp_path / "w.json").write_text(slow.to_json(), encoding="utf-8")
+    file, network = str(tmp_path / "w.json"), str(tmp_path / "m.safetensors")
+    assert "2, proved" in call("explain", file)[1]
+    code, out, _ = call("compile", file, "-o", network, "--json")
+    assert (code, json.loads(out)["over_the_reals"][:12]) == (0, "separated: o")
+    assert load(network).dtype == torch.float64
+    assert WeightedAutomaton.from_model(load(network)).n_states == 2
+    assert "give a length" in call("compile", file)[1]
+    for arguments, fault in [
+        (["compile", file, "--form", "cascade"], "give --dtype, --output and --json alone"),
+        (["compile", file, "--dtype", "float16"], "float16 is not offered"),
+        (["run", file, "ab"], "is a weighted automaton, where one without weights"),
+        (["learn", "missing", "-o", str(tmp_path), "--weighted"], "no such file: missing"),
+        (["learn", str(tmp_path), "-o", str(tmp_path), "--weighted"], "no such file"),
+        (["explain", "missing_model.txt"], "no such file: missing_model.txt"),
+    ]:
+        code, _, err = call(*arguments)
+        assert (code, fault in err) == (2, True), err
 
 
 def test_a_certificate_that_the_check_refuses_is_no_proof(call, tmp_path, monkeypatch):

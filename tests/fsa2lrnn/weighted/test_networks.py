@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fsa2lrnn
@@ -14,6 +14,7 @@ from fsa2lrnn import LRNN, Readout, WeightedAutomaton, zoo
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn import LRNNConfig, layer_named
 from fsa2lrnn.nn.layers.base import Shape
+from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.weighted import EqualFunctions, SeparatingWord
 from fsa2lrnn.weighted.networks import compile_machine, linear_readout, prove_equivalent, rounding_bound
 from tests.fsa2lrnn.weighted.test_automaton import automata
@@ -155,3 +156,32 @@ def test_what_is_not_linear_is_named():
     for weight, dtype in ((10**400, torch.float64), (1e300, torch.float32)):
         with pytest.raises(NotExact, match="beyond the largest number"):
             compile_machine(WeightedAutomaton("a", [weight], [[[1]]], [1]), dtype)
+
+
+@settings(max_examples=20)
+@given(machines(4, 2), st.sampled_from([torch.float64, torch.float32]))
+def test_indicators_are_computed_without_rounding(machine, dtype):
+    w = WeightedAutomaton.from_machine(machine)
+    found = rounding_bound(w, dtype)
+    assert (found.bound, found.length) == (0, None)
+    word = [0, len(machine.alphabet) - 1] * 50
+    assert logits(compile_machine(w, dtype), word) == [float(x) for x in w([machine.alphabet[a] for a in word])]
+
+
+def test_what_permutes_and_what_contracts_are_bounded_together():
+    """No norm contracts the sum; each part has a bound of its own."""
+    swap = WeightedAutomaton("ab", [1, 0], [[[0, 1], [1, 0]], [[1, 0], [0, -1]]], [3, 0.5])
+    third = WeightedAutomaton("ab", [1], [[["1/3"]], [["-1/5"]]], [7])
+    found = rounding_bound(swap + third)
+    assert found.length is None
+    assert 0 < found.bound < 1e-13
+    word = "abbab" * 60
+    model = compile_machine(swap + third)
+    assert abs(Fraction(logits(model, ["ab".index(a) for a in word])[0]) - (swap + third)(word)) <= found.bound
+    assert rounding_bound(swap).bound == rounding_bound(2.0**-40 * swap).bound == 0
+    # Integers that grow are exact until 2⁵³ units; a step further each may be rounded.
+    double = WeightedAutomaton("a", [1], [[[3]]], [1])
+    assert rounding_bound(double, length=31).bound == 0 < rounding_bound(double, length=40).bound
+    assert Fraction(logits(compile_machine(double), [0] * 31)[0]) == 3**31
+    with pytest.raises(NotExact, match="give a length"):  # 1/3 + 2/3 is 1 in exact arithmetic alone
+        rounding_bound(WeightedAutomaton("a", [1, 1], [[["1/3", "2/3"], ["2/3", "1/3"]]], [1, 1]))

@@ -84,7 +84,7 @@ def test_what_takes_too_long_is_undecided():
 
 def test_numbers_too_long_are_undecided():
     n, drawn = 20, random.Random(0)
-    f = WeightedAutomaton("a", [1] * n, [[[drawn.getrandbits(15_000) for _ in range(n)] for _ in range(n)]], [1] * n)
+    f = WeightedAutomaton("a", [1] * n, [[[drawn.getrandbits(8_000) for _ in range(n)] for _ in range(n)]], [1] * n)
     assert isinstance(compare(f, f, seconds=0.5), Undecided)
 
 

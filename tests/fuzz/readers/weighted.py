@@ -20,7 +20,7 @@ def automata() -> list[WeightedAutomaton]:
 
 
 def files() -> list[bytes]:
-    return [json.dumps(w.to_json()).encode() for w in automata()]
+    return [w.to_json().encode() for w in automata()]
 
 
 def certificates() -> list[bytes]:
