@@ -1,7 +1,8 @@
 """The 48 problems of the PAutomaC competition: `python -m experiments.studies.pautomac FOLDER`.
 
 The data may not be distributed: FOLDER is a copy, with N.pautomac_model.txt, N.pautomac.train, N.pautomac.test and
-N.pautomac_solution.txt for each problem N. Problems that are among the results are not run again, except by `--again`.
+N.pautomac_solution.txt for each problem N. What is among the results is not run again: delete results/pautomac.json for
+that.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from fsa2lrnn.weighted.spectral import estimate
 
 NAME = "pautomac"
 _SECONDS = 300.0  # of processor time for a least dimension and its certificate, and for a smaller automaton
-_LEARNING = 25.0
 _LEAST = 1e-7
 Word = tuple[int, ...]
 
@@ -79,12 +79,15 @@ def of_target(w: WeightedAutomaton, words: Sequence[Word], solution: Sequence[fl
     }
 
 
-def of_words(train: Sequence[Word], letters: int, words: Sequence[Word], solution: Sequence[float]) -> dict[str, Any]:
+def of_words(stem: str, seconds: float) -> dict[str, Any]:
     """Learn from the training words; score the networks of the spectral estimate and of what is chosen."""
+    (letters, words), (_, train) = read_words(Path(f"{stem}.test")), read_words(Path(f"{stem}.train"))
+    solution = [float(x) for x in read_solution(Path(f"{stem}_solution.txt"))]
     spectral = estimate(train, range(letters)).automaton
-    learned = learn_distribution(train, range(letters), Deadline.of(_LEARNING))
+    learned = learn_distribution(train, range(letters), Deadline.of(seconds))
     answers = values(compile_machine(spectral), words)
     return {
+        "limit": seconds,
         "spectral": perplexity(solution, answers),
         "spectral_states": spectral.n_states,
         "not_positive": sum(x <= 0 for x in answers),
@@ -101,29 +104,34 @@ def problem(path: Path) -> dict[str, Any]:
     solution = [float(x) for x in read_solution(Path(f"{stem}_solution.txt"))]
     found = {"problem": int(path.name.split(".")[0]), "states": w.n_states, "letters": letters}
     found |= of_target(w, words, solution) | {"perplexity_of_target": perplexity(solution, solution)}
-    if (train := Path(f"{stem}.train")).exists():
-        found["learned"] = of_words(read_words(train)[1], letters, words, solution)
     return found | {"seconds": round(time.process_time() - begun, 1)}
 
 
 def main(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="of the problems")],
-    again: Annotated[bool, typer.Option("--again", help="run all problems anew")] = False,
+    seconds: Annotated[float, typer.Option(help="of processor time to learn from the words of a problem")] = 25.0,
 ) -> None:
-    """Run the problems and write results/pautomac.json after each."""
-    models = sorted(folder.glob("*.pautomac_model.txt"), key=lambda path: int(path.name.split(".")[0]))
+    """Compare all models, then learn from all words; write results/pautomac.json after each."""
+    models = {int(path.name.split(".")[0]): path for path in folder.glob("*.pautomac_model.txt")}
     if not models:
         raise UnsupportedFormat(f"{folder} holds no N.pautomac_model.txt: give the folder of PAutomaC's problems")
-    is_begun = (results_io.RESULTS / f"{NAME}.json").exists() and not again
+    is_begun = (results_io.RESULTS / f"{NAME}.json").exists()
     rows: dict[int, Any] = {row["problem"]: row for row in results_io.read(NAME)["results"]} if is_begun else {}
-    for path in models:
-        if int(path.name.split(".")[0]) not in rows:
-            row = problem(path)
-            rows[row["problem"]] = row
-            results_io.write(
-                NAME, [rows[number] for number in sorted(rows)], f"python -m experiments.studies.{NAME} FOLDER"
-            )
-            print(row, flush=True)
+    for number in sorted(models):
+        if number not in rows:
+            rows[number] = problem(models[number])
+            _write(rows, number)
+    for number, row in rows.items():
+        stem = str(models[number]).removesuffix("_model.txt")
+        if "learned" not in row and Path(f"{stem}.train").exists():
+            row["learned"] = of_words(stem, seconds)
+            _write(rows, number)
+
+
+def _write(rows: dict[int, Any], number: int) -> None:
+    values = [rows[each] for each in sorted(rows)]
+    results_io.write(NAME, values, f"python -m experiments.studies.{NAME} FOLDER")
+    print(rows[number], flush=True)
 
 
 if __name__ == "__main__":
