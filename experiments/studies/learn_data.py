@@ -11,11 +11,11 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import torch
 import typer
 
 from experiments import results_io, script
@@ -23,12 +23,16 @@ from experiments.resumable import known_rows, run_due
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.names import parse_name
 from fsa2lrnn import MooreMachine, equivalent
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
 from fsa2lrnn.errors import Fsa2LrnnError
-from fsa2lrnn.learning import Agreement, learn
+from fsa2lrnn.learning import Agreement, Data, learn
+from fsa2lrnn.learning.choosing import SECONDS
+from fsa2lrnn.learning.likelihood import draw, share_of
 
 NAME = "learn_data"
 _USED, _LONGEST = 100, 20  # uses of each transition at least, and letters of a word at most
+_LANGUAGES, _LENGTHS = 117, range(20, 30)  # of MLRegTest, and letters of their words
 
 
 class Case(NamedTuple):
@@ -58,19 +62,22 @@ CASES = (
 def main(
     stamina: Annotated[Path | None, typer.Option(help="the folder of StaMinA's training files")] = None,
     mlregtest: Annotated[Path | None, typer.Option(help="the folder of MLRegTest's .att files")] = None,
-    sizes: Annotated[str, typer.Option(help="words of each language of MLRegTest")] = "1000,10000,100000",
+    sizes: Annotated[str, typer.Option(help="words of each language of MLRegTest")] = "100000,10000,1000",
+    limit: Annotated[float, typer.Option(min=1, help="seconds of processor time per language")] = SECONDS,
     minutes: Annotated[float, typer.Option(min=0, help="after which no run begins")] = 60.0,
 ) -> None:
     """Learn what has no row yet, and write experiments/results/learn_data.json."""
+    torch.set_num_threads(1)
     learn([("a", 0), ("b", 1), ("ab", 1)], held_out=0)  # compiles what is compiled once
     plan: list[tuple[str, int, Any]] = [(f"case {i}", case.words, case) for i, case in enumerate(CASES, 1)]
     plan += [(f"StaMinA {path.name}", 0, path) for path in sorted(stamina.iterdir())] if stamina else []
     if mlregtest is not None:
-        drawn = random.Random(31).sample(names(mlregtest, seed=31)[:117], 117)
-        plan += [(name, int(size), mlregtest) for name in drawn for size in sizes.split(",")]
+        drawn = random.Random(31).sample(names(mlregtest, seed=31)[:_LANGUAGES], _LANGUAGES)
+        plan += [(name, int(size), (mlregtest, limit)) for size in sizes.split(",") for name in drawn]
 
     def write(rows: list[Any]) -> None:
-        results_io.write(NAME, {"runs": rows}, f"python -m experiments.studies.{NAME} --stamina … --mlregtest …")
+        command = f"python -m experiments.studies.{NAME} --stamina … --mlregtest …"
+        results_io.write(NAME, {"languages": _LANGUAGES, "runs": rows}, command)
 
     write(run_due(plan, ("name", "words"), known_rows(NAME), run_one, write, minutes))
 
@@ -87,10 +94,11 @@ def run_one(name: str, words: int, of: Any) -> dict[str, Any]:
         return row | of._asdict() | found | {"exact": equivalent(learned, target) is None}
     if name.startswith("StaMinA"):
         return row | measured(of)[1]
-    target = from_mlregtest(name, of)
-    row |= {"class": parse_name(name).kind, "letters": len(target.alphabet), "states": target.n_states}
+    folder, limit = of
+    target = from_mlregtest(name, folder)
+    row |= {"class": parse_name(name).kind, "letters": len(target.alphabet), "states": target.n_states, "limit": limit}
     try:
-        learned, found = measured(list(balanced(target, words)), held_out=0)
+        learned, found = measured(balanced(target, words), held_out=0, seconds=limit)
     except Fsa2LrnnError as error:
         return row | {"exact": False, "error": str(error)}
     return row | found | {"exact": agrees_from(learned, target, 20)}
@@ -129,22 +137,23 @@ def drawn(case: Case, seed: int) -> tuple[MooreMachine, list[str]]:
     return machine, [f"{w},{' '.join(f'out{y}' for y in y_of)}" for w, y_of in zip(words, shown, strict=True)]
 
 
-def balanced(machine: MooreMachine, size: int, seed: int = 0) -> Iterator[tuple[tuple[Any, ...], bool]]:
-    """Yield words of 20 to 29 letters, equally many of each length and label, each drawn uniformly."""
-    rng, delta, accepts = np.random.default_rng(seed), machine.delta, np.array([bool(y) for y in machine.outputs])
-    for length in range(20, 30):
-        for label in (True, False):
-            share = [(accepts == label).astype(float)]
-            for _ in range(length):
-                share.append(share[-1][delta].mean(0))  # of the words of r letters, those that lead to the label
-            if not share[-1][machine.start]:
-                raise Fsa2LrnnError(f"no word of {length} letters has the label {label}")
-            q, words = np.full(size // 20, machine.start), np.empty((size // 20, length), np.int64)
-            for t in range(length):
-                weights = share[length - t - 1][delta[:, q]].cumsum(0)
-                words[:, t] = (weights <= rng.random(len(q)) * weights[-1]).sum(0).clip(max=len(delta) - 1)
-                q = delta[words[:, t], q]
-            yield from ((tuple(machine.alphabet[a] for a in word), label) for word in words.tolist())
+def balanced(machine: MooreMachine, size: int, seed: int = 0) -> Data:
+    """Return words of 20 to 29 letters, equally many of each length and label, each drawn uniformly."""
+    rng, each = np.random.default_rng(seed), size // (2 * len(_LENGTHS))
+    rows = each * 2 * len(_LENGTHS)
+    tokens, labels = (
+        torch.zeros((rows, max(_LENGTHS)), dtype=torch.int64),
+        torch.full((rows, max(_LENGTHS) + 1), UNCOUNTED),
+    )
+    lengths = torch.tensor(_LENGTHS).repeat_interleave(2 * each)
+    for i, length in enumerate(_LENGTHS):
+        for label in (0, 1):
+            if not share_of(machine, label, length):
+                raise Fsa2LrnnError(f"no word of {length} letters has the label {bool(label)}")
+            of = slice((2 * i + label) * each, (2 * i + label + 1) * each)
+            tokens[of, :length] = torch.from_numpy(draw(machine, label, length, each, rng))
+            labels[of, length] = label
+    return Data(machine.alphabet, (False, True), tokens, labels, torch.arange(1, rows + 1), lengths)
 
 
 def agrees_from(learned: MooreMachine, target: MooreMachine, length: int) -> bool:

@@ -132,6 +132,7 @@ def learn_in(out: Path, source: str, as_json: bool, **options: Any) -> bool:
         nonlocal evaluations
         if "stage" in record:
             console.say(str(record["stage"]))
+            console.note("")  # what is seen of the words is said once; progress lines have the step alone
             return
         evaluations += 1
         if evaluations % _EVERY == 0 and not console.is_quiet():

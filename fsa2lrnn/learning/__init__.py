@@ -3,7 +3,8 @@
 `methods` has `learn`, `recipe` the settings, `examples` the words, `learning_run` the loop; `prune` selects heads,
 `patching` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder. Layers
 whose heads implement a machine together (hard channels, reflections) are verified as a `whole`. For words with outputs
-`choosing` runs `merging`, `hypotheses` over `literals`, and `search`, and takes the simplest machine.
+`choosing` runs `merging`, `hypotheses` and `search`, and takes the simplest machine. Hypotheses are `decision_lists`
+over `literals` and `growing` machines, which `likelihood` refines.
 """
 
 from fsa2lrnn.learning.methods import METHODS, learn, then_prove

@@ -1,8 +1,8 @@
 """The choice of a method for a user's words: what the data show, the methods in turn, and the simplest machine.
 
 The machine with the shortest description of the labels and itself wins. The choice ends early if it is found twice
-from independent starts, or if a method without random choices describes the labels in half of their nats; and if its
-errors depend neither on the state nor on the last letters, as wrong labels do not.
+from independent starts, if a method without random choices describes the labels in half of their nats, or if a
+hypothesis has no errors; and if its errors depend neither on the state nor on the last letters, as wrong labels do not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECONDS = 120.0
 _STALE = 100  # starts without a shorter description, after which the search ends
 _ROUND = 16  # starts of the search, after which a machine that was found twice ends it
 _SIMPLE = 0.5  # times the nats of uniform labels: a merger or hypothesis of a shorter description ends the choice
-_SHARE = 0.5  # of the limit for the first method, and of the rest for the second
+_SHARE = {"merging": 0.5, "hypotheses": 0.8}  # of the limit
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def choose(data: Data, noise: float | None, limit: Deadline, report: Callable[[s
     best, least, times, at = None, (seen.labels, math.inf), 0, 0
     n_bits = seen.labels * math.log(seen.outputs)
     for method in methods:
-        part = limit if method == methods[-1] else limit.share(_SHARE)
+        part = limit if method == methods[-1] else limit.share(_SHARE[method])
         with suppress(OutOfTime, BudgetExceeded):
             for count, machine in enumerate(_machines(method, data, noise, part), 1):
                 # If all labels are right, a machine that is wrong on fewer of them is better.
@@ -160,6 +160,8 @@ def choose(data: Data, noise: float | None, limit: Deadline, report: Callable[[s
                     break
                 is_repeated = times > 1 and (method != "search" or count >= _ROUND)
                 is_simple = method != "search" and described[1] < _SIMPLE * n_bits
+                # A hypothesis is short by its own description, which its table may hide.
+                is_simple |= method == "hypotheses" and not wrong_labels(machine, data)
                 if best is not None and (is_repeated or is_simple) and estimate_noise(best, data).is_noise:
                     return best
     if best is None:

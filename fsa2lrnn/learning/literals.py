@@ -12,6 +12,7 @@ from numba import njit
 
 from fsa2lrnn.automata.language import explore, minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 
 _OCCURRENCES = 5  # thresholds are 1 … 5
 _TABLE = 1 << 23  # codes of factors, at most
@@ -172,8 +173,14 @@ def _counts(first, ids, words, labels, size):
 def _contains(first, ids, words, number):
     holds = np.zeros(len(words), np.bool_)
     for i in range(len(words)):
-        for j in range(first[words[i]], first[words[i] + 1]):
-            holds[i] |= ids[j] == number
+        low, high = first[words[i]], first[words[i] + 1]
+        while low < high:  # the literals of a word are in ascending order
+            middle = (low + high) // 2
+            if ids[middle] < number:
+                low = middle + 1
+            else:
+                high = middle
+        holds[i] = low < first[words[i] + 1] and ids[low] == number
     return holds
 
 
@@ -215,16 +222,19 @@ def _count_subsequences(places, words, labels, offsets, counts):
         n_alive[depth], code[depth], letter[depth] = n, number, 0
 
 
-def letter_classes(tokens: np.ndarray, lengths: np.ndarray, labels: np.ndarray, k: int, bound: float) -> np.ndarray:
+def letter_classes(
+    tokens: np.ndarray, lengths: np.ndarray, labels: np.ndarray, k: int, bound: float, limit: Deadline
+) -> np.ndarray:
     """Return the class of each letter, int64 (|Σ|,): letters that occur equally often in all contexts act alike.
 
     In words drawn uniformly by label and length, letters whose exchange changes no label are equally frequent in every
     context: alone, first, last, next to a letter, before or after it. The two most similar classes are united as long
-    as all their z = (n_a − n_b) / √(n_a + n_b) stay below the bound.
+    as all their z = (n_a − n_b) / √(n_a + n_b) stay below the bound. Raises `OutOfTime` at the deadline.
     """
     counts = _contexts(tokens, lengths, labels, k)
     members = [[a] for a in range(k)]
     while len(members) > 1:
+        limit.check("uniting letters")
         means, sizes = (
             np.stack([counts[each].mean(0) for each in members]),
             np.array([float(len(each)) for each in members]),

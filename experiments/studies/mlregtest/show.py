@@ -79,3 +79,24 @@ def classes() -> str:
         f"{same} of {len(orders)} strictly local languages the name gives the least k "
         "(`experiments/results/mlregtest_classes.json`).\n"
     )
+
+
+def from_data() -> str:
+    """Return the languages that `learn DATA` identifies from words alone: by number of words, and by class."""
+    results = results_io.read("learn_data")["results"]
+    runs: Runs = [run for run in results["runs"] if "class" in run]
+    sizes = sorted({run["words"] for run in runs})
+    of = {size: [run for run in runs if run["words"] == size] for size in sizes}
+    rows = [
+        [kind, *(_share([run for run in of[size] if run["class"] == kind], lambda run: run["exact"]) for size in sizes)]
+        for kind in CLASSES
+    ]
+    rows.append(["all", *(_share(of[size], lambda run: run["exact"]) for size in sizes)])
+    seconds = [[run["seconds"] for run in of[size] if "seconds" in run] for size in sizes]
+    rows.append(["median s", *(f"{median(each):.1f}" for each in seconds)])
+    limits = sorted({run["limit"] for run in runs})
+    return markdown(["class", *(f"{size:,} words" for size in sizes)], rows) + (
+        f"\nExact of the languages that ran, of {results['languages']} planned for each number of words. At most "
+        f"{' or '.join(f'{limit:g}' for limit in limits)} s of processor time per language "
+        "(`experiments/results/learn_data.json`).\n"
+    )

@@ -7,6 +7,7 @@ import pytest
 
 from fsa2lrnn import MooreMachine, Proved, load, prove_equivalent, zoo
 from fsa2lrnn.checker import program as checker_program
+from fsa2lrnn.cli import console
 from fsa2lrnn.cli.learn import learn_in
 
 
@@ -40,6 +41,17 @@ def test_a_time_limit_ends_the_choice_without_a_machine(call, tmp_path):
     assert (code, out) == (2, "")
     assert "no machine was found within 5 s of processor time: give more seconds or more words" in err
     assert not (tmp_path / "run" / "learned.json").exists()
+
+
+def test_what_is_seen_of_words_is_said_once(tmp_path, capsys, monkeypatch):
+    (tmp_path / "words.jsonl").write_text(PARITY)
+    monkeypatch.setattr(console, "_IN_LOG", (0.01, 0.01))
+    with console.displayed("learn", quiet=False, progress=False):
+        learn_in(tmp_path / "run", str(tmp_path / "words.jsonl"), as_json=False)
+        console.threading.Event().wait(0.1)
+    err = capsys.readouterr().err
+    assert "learn: 0 s" in err
+    assert err.count("letters, 2 outputs, at the ends") == 1
 
 
 @pytest.mark.parametrize("method", [("--method", "train", "--set", "length=6"), ()])
