@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from experiments import learning_tables, model_tables, results_io, script, tables
 from experiments.probes import tables as probe_tables
-from experiments.studies import atlas, warm_start
+from experiments.studies import atlas, unseen_machines, warm_start
 from experiments.studies.mlregtest import board
 from experiments.studies.mlregtest import show as show_mlregtest
 from experiments.studies.random_languages import show as show_random
@@ -225,6 +225,7 @@ SECTIONS = {
     "cascades": Section(cascades, ("cascade_table",)),
     "released": Section(released, ("released_table",)),
     "released_models": Section(released_models, (atlas.NAME,)),
+    "unseen_machines": Section(unseen_machines.table, (unseen_machines.NAME,)),
     "training": Section(training, ("training",)),
     "runs": Section(tables.runs, ("training",)),
     "table2": Section(table2, ("table2", "training")),

@@ -28,7 +28,6 @@ from fsa2lrnn.weighted.networks import compile_machine, from_model, rounding_bou
 from fsa2lrnn.weighted.pautomac import read_model, read_solution, read_words
 from fsa2lrnn.weighted.spectral import estimate
 
-NAME = "pautomac"
 _SECONDS = 300.0  # of processor time for a least dimension and its certificate, and for a smaller automaton
 _LEAST = 1e-7
 Word = tuple[int, ...]
@@ -115,8 +114,8 @@ def main(
     models = {int(path.name.split(".")[0]): path for path in folder.glob("*.pautomac_model.txt")}
     if not models:
         raise UnsupportedFormat(f"{folder} holds no N.pautomac_model.txt: give the folder of PAutomaC's problems")
-    is_begun = (results_io.RESULTS / f"{NAME}.json").exists()
-    rows: dict[int, Any] = {row["problem"]: row for row in results_io.read(NAME)["results"]} if is_begun else {}
+    is_begun = (results_io.RESULTS / "pautomac.json").exists()
+    rows: dict[int, Any] = {row["problem"]: row for row in results_io.read("pautomac")["results"]} if is_begun else {}
     for number in sorted(models):
         if number not in rows:
             rows[number] = problem(models[number])
@@ -130,7 +129,7 @@ def main(
 
 def _write(rows: dict[int, Any], number: int) -> None:
     values = [rows[each] for each in sorted(rows)]
-    results_io.write(NAME, values, f"python -m experiments.studies.{NAME} FOLDER")
+    results_io.write("pautomac", values, "python -m experiments.studies.pautomac FOLDER")
     print(rows[number], flush=True)
 
 

@@ -38,6 +38,7 @@ class Component(Brief):
         layer: its layer, from 0; it reads lower layers only.
         keys: the number of the letter and the states read that select each map, int (R, 1 + |reads|).
         maps: the maps, each with the next state of every state, int (R, m).
+        reads_now: whether it reads states at k even in a cascade that reads them at k−1.
 
     Raises `InvalidMachine` naming the first broken invariant.
     """
@@ -48,6 +49,7 @@ class Component(Brief):
     layer: int
     keys: np.ndarray
     maps: np.ndarray
+    reads_now: bool = False
 
     def __post_init__(self) -> None:
         if self.keys.shape != (len(self.maps), 1 + len(self.reads)) or self.maps.shape[1:] != (self.n_states,):
@@ -186,7 +188,8 @@ class Cascade(Brief):
 
     def rows(self, i: int, a: int) -> np.ndarray:
         """Return the number of the map that component i applies for letter a in each joint state: int (N,)."""
-        read = self.states[self.delta[a]] if self.reads_now else self.states
+        is_now = self.reads_now or self.components[i].reads_now
+        read = self.states[self.delta[a]] if is_now else self.states
         return _Rows(self.components[i], self._sizes).find(a, read)
 
     @cached_property
@@ -248,7 +251,7 @@ class Cascade(Brief):
         after = np.empty_like(states)
         for i, component in enumerate(self.components):
             # Components come after those that they read, so the entries of `after` that are read are already filled.
-            selected = rows[i].find(a, after if self.reads_now else states)
+            selected = rows[i].find(a, after if self.reads_now or component.reads_now else states)
             if (selected < 0).any():
                 n = int(np.argmax(selected < 0))
                 self._refuse(states[n], a, f"where component {i} has no map")

@@ -127,7 +127,7 @@ class _CoordinateTable(NamedTuple):
 def _component(cover: Cover, i: int, reads_now: bool) -> Component:
     """Return coordinate i of a cover as a component that reads as few lower coordinates as possible.
 
-    A read is dropped if the moves remain a function of the rest, and the component stays diagonal, a permutation or a
+    A read is dropped if the moves remain a function of the rest, and the component keeps the kind reset, permutation or
     permutation-reset (`_virtues`).
     """
     size = cover.sizes[i]
@@ -203,23 +203,24 @@ def _virtues(maps: np.ndarray) -> tuple[bool, ...]:
     constant = np.all(~required | (maps == top[:, None]), axis=1)
     ordered = np.sort(np.where(required, maps, -2 - states), axis=1)
     injective = np.all(np.diff(ordered, axis=1) != 0, axis=1)
-    diagonal = maps.shape[1] <= 2 or bool(np.all(np.logical_or(identity, constant)))
-    return diagonal, bool(np.all(injective)), bool(np.all(np.logical_or(injective, constant)))
+    # Two states too: a map with one required entry of which resets are made is a reset, not an exchange.
+    resets, with_resets = np.logical_or(identity, constant), np.logical_or(injective, constant)
+    return bool(np.all(resets)), bool(np.all(injective)), bool(np.all(with_resets))
 
 
 def _complete(maps: np.ndarray) -> np.ndarray:
-    diagonal, permutations, _ = _virtues(maps)
+    resets, permutations, _ = _virtues(maps)
     pool: Counter[tuple[int, ...]] = Counter()
     done = np.empty_like(maps)
     # Maps with the fewest free entries come first, as they leave the least choice; later ones can reuse them.
     for r in np.argsort((maps == FREE).sum(1), kind="stable"):
-        total = _completed(maps[r], pool, diagonal and maps.shape[1] > 2, permutations)
+        total = _completed(maps[r], pool, resets, permutations)
         pool[total] += 1
         done[r] = total
     return done
 
 
-def _completed(row: np.ndarray, pool: Counter[tuple[int, ...]], diagonal: bool, permutations: bool) -> tuple[int, ...]:
+def _completed(row: np.ndarray, pool: Counter[tuple[int, ...]], resets: bool, permutations: bool) -> tuple[int, ...]:
     """Return a total map that extends a partial one (m,), with as few distinct maps in the component as possible.
 
     A map in `pool`, which counts those already chosen, is taken before a new one; identities and resets come first, as
@@ -230,11 +231,11 @@ def _completed(row: np.ndarray, pool: Counter[tuple[int, ...]], diagonal: bool, 
     values = row[required]
     identity = tuple(states.tolist())
     moves = bool((values != states[required]).any())
-    if not moves and (len(values) != 1 or diagonal or permutations or identity in pool):
+    if not moves and (len(values) != 1 or resets or permutations or identity in pool):
         return identity
     constant = tuple([int(values[0])] * len(row))
     is_constant = bool((values == values[0]).all())
-    if diagonal:
+    if resets:
         return constant
     for total, _ in pool.most_common():
         if (np.array(total)[required] == values).all():

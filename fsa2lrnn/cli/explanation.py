@@ -175,7 +175,7 @@ def _print_verdicts(
 ) -> None:
     """Print the verdicts on families, and those on layers by name."""
     if families:
-        title = "which family can represent it (T3, T36 of docs/theory.md)"
+        title = "which family can represent it in one layer (T3, T36 of docs/theory.md)"
         table = _table_of(title, "family", "answer", "evidence, re-checked independently")
         for name, verdict in families.items():
             table.add_row(escape(name), _ANSWERS[verdict.answer], escape(verdict.explain()))

@@ -1,19 +1,21 @@
 """Plan a machine as a cascade through the layers of a model, whose components are registers or move by transpositions.
 
 At each letter, component i moves by a map that the letter and the previous states of the components below determine.
-Therefore a layer of components is followed by a layer that holds their states one letter ago; its units read these
-states and the letter, and write the symbols that the next components follow. By Krohn & Rhodes every machine without
-groups is a cascade of registers; if a layer has reflections, `counters` makes transpositions of other groups too.
+If the letter and their next states determine it too, as below permutations, the units of their layer write the symbols
+that the next components follow. Otherwise a layer is added that holds their states one letter ago; its units read
+these states and the letter. By Krohn & Rhodes every machine without groups is a cascade of registers; if a layer has
+reflections, `counters` makes transpositions of other groups too.
 
 If the norm of the stream depends on its content, the values of later layers are not exact. There each reset writes a
-register anew, and between resets the register does not change, so that errors do not accumulate. At the first letter
-the earlier components show zero, by which units recognise it and write every register.
+register anew, and between resets the register does not change, so that errors do not accumulate. A register above next
+states has a further state, its start, in which it has not been written and is exactly zero. One above previous states
+is written at the first letter, at which these show zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from fsa2lrnn.cascade.cascade import Cascade, Component
 from fsa2lrnn.cascade.coordinates import assemble
 from fsa2lrnn.cascade.decomposition import decompose
 from fsa2lrnn.cascade.holonomy import holonomy
-from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, OutOfTime
 from fsa2lrnn.export.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit, letter_ago
 from fsa2lrnn.export.transpositions import MAX_POINTS, is_register, transposition_heads, with_transpositions
 
@@ -31,8 +33,8 @@ from fsa2lrnn.export.transpositions import MAX_POINTS, is_register, transpositio
 def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:
     """Return a plan that runs a machine as a cascade, or None if no cascade of supported components is found.
 
-    Each layer of the cascade but the last takes two layers of the model. Raises `BudgetExceeded` if a layer would need
-    more than `MAX_UNITS` units.
+    Each layer of the cascade takes one layer of the model, or two. Raises `BudgetExceeded` if a layer would need more
+    than `MAX_UNITS` units.
 
     >>> from fsa2lrnn.automata import zoo
     >>> cascaded(zoo.dyck(1, 2).minimise(), has_reflections=False).how
@@ -40,10 +42,13 @@ def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:
     """
     too_large: BudgetExceeded | None = None
     for cascade in _cascades(machine, has_reflections):
-        try:
-            return _Stages(cascade).plan()
-        except BudgetExceeded as fault:
-            too_large = too_large or fault
+        for make in (_reading_now, lambda cascade: cascade):  # the second has more layers, but may need fewer units
+            try:
+                return _Stages(make(cascade)).plan()
+            except OutOfTime:
+                raise
+            except BudgetExceeded as fault:
+                too_large = too_large or fault
     if too_large is not None:
         raise too_large
     return None
@@ -76,6 +81,64 @@ MAX_UNITS = 4_000  # the most units of one layer
 Maps = tuple[tuple[int, ...], ...]  # the map of each component of a layer
 
 
+def _reading_now(cascade: Cascade) -> Cascade:
+    """Return a cascade of the same machine whose layers read next states of lower components where these suffice.
+
+    Registers there have a further state, their start: not written.
+    """
+    components, sizes = list[Component](), [component.n_states for component in cascade.components]
+    for layer in range(cascade.n_layers):
+        inside = [i for i, component in enumerate(cascade.components) if component.layer == layer]
+        reads, tables = list[int](), list[tuple[np.ndarray, np.ndarray] | None]([None] * len(inside))
+        below = [i for i, component in enumerate(cascade.components) if component.layer < layer]
+        for reads in (sorted({j for i in inside for j in cascade.components[i].reads}), below):
+            if layer and None not in (found := [_table_now(cascade, i, reads) for i in inside]):
+                tables = found
+                break
+        for i, table in zip(inside, tables, strict=True):
+            component = cascade.components[i]
+            if table is not None:
+                component = replace(component, reads=tuple(reads), keys=table[0], maps=table[1], reads_now=True)
+            keys, maps, n = component.keys, component.maps, component.n_states
+            for place, j in enumerate(component.reads, start=1):
+                if components[j].n_states > sizes[j]:  # not written is as good as the start
+                    copies = keys[:, place] == cascade.components[j].start
+                    more = keys[copies].copy()
+                    more[:, place] = sizes[j]
+                    keys, maps = np.concatenate([keys, more]), np.concatenate([maps, maps[copies]])
+            component = replace(component, keys=keys, maps=maps)
+            if table is not None and is_register(component):
+                maps = np.column_stack([maps, np.where((maps == np.arange(n)).all(axis=1), n, maps[:, 0])])
+                component = replace(component, n_states=n + 1, start=n, maps=maps)
+            components.append(component)
+    return Cascade(cascade.machine, tuple(components))
+
+
+def _table_now(cascade: Cascade, i: int, read: list[int]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return keys of the letter and next states of `read`, and maps of component i for them, or None if none will do.
+
+    A register has the identity and resets to choose from, another component its own maps.
+    """
+    component, n = cascade.components[i], cascade.components[i].n_states
+    rows = list[np.ndarray]()
+    for a, targets in enumerate(cascade.delta):
+        after = cascade.states[targets]
+        letter = np.full((len(after), 1), a)
+        rows.append(np.concatenate([letter, after[:, read], cascade.states[:, [i]], after[:, [i]]], axis=1))
+    moves = np.unique(np.concatenate(rows), axis=0)
+    keys, numbers = np.unique(moves[:, :-2], axis=0, return_inverse=True)
+    required = np.full((len(keys), n), -1)
+    required[numbers.reshape(-1), moves[:, -2]] = moves[:, -1]
+    if (required[numbers.reshape(-1), moves[:, -2]] != moves[:, -1]).any():
+        return None
+    constants = np.repeat(np.arange(n)[:, None], n, axis=1)
+    choices = np.concatenate([np.arange(n)[None], constants]) if is_register(component) else component.maps
+    choices = np.unique(choices, axis=0)
+    # Whether each choice agrees with the required entries of each key.
+    fits = np.stack([((required == row) | (required < 0)).all(axis=1) for row in choices])
+    return (keys, choices[fits.argmax(axis=0)]) if fits.any(axis=0).all() else None
+
+
 @dataclass(frozen=True, eq=False)
 class _Stages:
     cascade: Cascade
@@ -84,28 +147,35 @@ class _Stages:
         """Return the plan of the cascade; raise `BudgetExceeded` if a layer would need more than `MAX_UNITS` units."""
         cascade, stages, n_orbits = self.cascade, list[Stage](), 0
         orbits_of = dict[int, range]()  # the orbits of each component
-        before = dict[int, int]()  # the orbit of a cascade's layer one letter ago
+        before = dict[tuple[int, ...], int]()  # the orbit that holds components one letter ago
         members = [self._members(layer) for layer in range(cascade.n_layers)]
-        joint = dict[int, dict[tuple[int, ...], int]]()  # the joint states of the components of a layer, numbered
         symbols: list[Maps] = [tuple(_letter_map(cascade.components[i], a) for i in members[0]) for a in self._letters]
         for layer, inside in enumerate(members):
-            orbits = list[Orbit]()
+            orbits, is_first = list[Orbit](), layer == 0 or cascade.components[inside[0]].reads_now
             for place, i in enumerate(inside):
-                heads = _heads(np.array([maps[place] for maps in symbols]), cascade.components[i], layer == 0)
+                heads = _heads(np.array([maps[place] for maps in symbols]), cascade.components[i], is_first)
                 orbits_of[i] = range(n_orbits, n_orbits := n_orbits + len(heads))
                 orbits += heads
             if layer == len(members) - 1:
                 stages.append(self._last(orbits, orbits_of, n_orbits))
                 break
-            joint[layer] = {row: j for j, row in enumerate(sorted(set(map(tuple, cascade.states[:, inside].tolist()))))}
-            after = self._after
-            rows = sorted({tuple(row) for row in cascade.states[after][:, inside].tolist()})
-            units = [Unit(None, self._marks(n_orbits, orbits_of, inside, row), joint[layer][row]) for row in rows]
-            stages.append(Stage(tuple(orbits), tuple(units), len(joint[layer])))
-            before[layer] = n_orbits
+            above = members[layer + 1]
+            if cascade.components[above[0]].reads_now:
+                units, symbols = self._choices_now(above, orbits_of, n_orbits)
+                stages.append(Stage(tuple(orbits), tuple(units), len(symbols)))
+                continue
+            # A layer that holds the components one letter ago that are read, and that no earlier one holds.
+            read = {j for i in above for j in cascade.components[i].reads}
+            held = tuple(sorted(read.difference(*before)))
+            numbers = self._numbers(held)
+            rows = sorted({tuple(row) for row in cascade.states[self._after][:, held].tolist()})
+            _check_size(len(rows))
+            units = [Unit(None, self._marks(n_orbits, orbits_of, held, row), numbers[row]) for row in rows]
+            stages.append(Stage(tuple(orbits), tuple(units), len(numbers)))
+            before[held] = n_orbits
             n_orbits += 1
-            units, symbols = self._choices(members[layer + 1], members, joint, before, n_orbits)
-            stages.append(Stage((letter_ago(len(joint[layer]), 1),), tuple(units), len(symbols)))
+            units, symbols = self._choices(above, {held: at for held, at in before.items() if read & {*held}}, n_orbits)
+            stages.append(Stage((letter_ago(len(numbers), 1),), tuple(units), len(symbols)))
         how = f"a cascade of {len(cascade.components)} components, in {len(stages)} layers"
         return StagePlan(cascade.machine, tuple(stages), how)
 
@@ -120,25 +190,38 @@ class _Stages:
     def _members(self, layer: int) -> list[int]:
         return [i for i, component in enumerate(self.cascade.components) if component.layer == layer]
 
+    def _numbers(self, components: tuple[int, ...]) -> dict[tuple[int, ...], int]:
+        """Return the joint states of components, numbered."""
+        rows = {tuple(row) for row in self.cascade.states[:, components].tolist()}
+        return {row: number for number, row in enumerate(sorted(rows))}
+
+    def _choices_now(
+        self, above: list[int], orbits_of: dict[int, range], n_orbits: int
+    ) -> tuple[list[Unit], list[Maps]]:
+        """Return the units that choose the maps of `above` by the letter and next states, and the distinct choices."""
+        cascade, kinds, units = self.cascade, dict[Maps, int](), list[Unit]()
+        read = cascade.components[above[0]].reads
+        for a in self._letters:
+            after, first = np.unique(cascade.states[cascade.delta[a]][:, read], axis=0, return_index=True)
+            _check_size(len(units) + len(after))
+            chosen = [cascade.components[i].maps[cascade.rows(i, a)[first]].tolist() for i in above]
+            for row, *maps in zip(after.tolist(), *chosen, strict=True):
+                kind = kinds.setdefault(tuple(map(tuple, maps)), len(kinds))
+                units.append(Unit(a, self._marks(n_orbits, orbits_of, read, tuple(row)), kind))
+        return units, list(kinds)
+
     def _choices(
-        self,
-        inside: list[int],
-        members: list[list[int]],
-        joint: dict[int, dict[tuple[int, ...], int]],
-        before: dict[int, int],
-        n_orbits: int,
+        self, inside: list[int], before: dict[tuple[int, ...], int], n_orbits: int
     ) -> tuple[list[Unit], list[Maps]]:
         """Return the units that choose the maps of the components `inside`, and the distinct choices.
 
-        A choice depends on the letter and on the states, one letter ago, of the layers that they read. `joint`
-        numbers these states by layer, and `before` names the orbit that holds them. Mark 0 there is the first letter.
+        A choice depends on the letter and on the states, one letter ago, of the components that `before` has by the
+        orbit that holds them. Mark 0 there is the first letter.
         """
-        cascade = self.cascade
-        read = {j for i in inside for j in cascade.components[i].reads}
-        layers = [layer for layer, inside_layer in enumerate(members) if read & set(inside_layer)]
-        kinds, kind_of = dict[Maps, int](), dict[tuple[int, tuple[int, ...]], int]()
-        # States that agree in these layers choose the same maps, so the first state of each class represents it.
-        columns = [i for layer in layers for i in members[layer]]
+        cascade, kinds, kind_of = self.cascade, dict[Maps, int](), dict[tuple[int, tuple[int, ...]], int]()
+        numbers = {held: self._numbers(held) for held in before}
+        # States that agree in these components choose the same maps, so the first of each class represents it.
+        columns = [i for held in before for i in held]
         firsts = np.sort(np.unique(cascade.states[self._after][:, columns], axis=0, return_index=True)[1])
         _check_size(len(firsts))
         after = self._after[firsts]
@@ -146,16 +229,16 @@ class _Stages:
             rows = [cascade.rows(i, a) for i in inside]
             maps = [cascade.components[i].maps[row] for i, row in zip(inside, rows, strict=True)]
             for j in after:
-                marks = tuple(1 + joint[layer][tuple(cascade.states[j, members[layer]].tolist())] for layer in layers)
+                marks = tuple(1 + numbers[held][tuple(cascade.states[j, held].tolist())] for held in before)
                 chosen = tuple(tuple(part[j].tolist()) for part in maps)
                 kind_of[a, marks] = kinds.setdefault(chosen, len(kinds))
             # At the first letter the earlier components are in state 0 of the joint states, and a register is written
             # even where it would be kept.
             first = tuple(_first(part[0], cascade.components[i]) for i, part in zip(inside, maps, strict=True))
-            kind_of[a, (0,) * len(layers)] = kinds.setdefault(first, len(kinds))
+            kind_of[a, (0,) * len(before)] = kinds.setdefault(first, len(kinds))
         _check_size(len(kind_of))
         units = [
-            Unit(a, _marks(n_orbits, {before[layer]: mark for layer, mark in zip(layers, marks, strict=True)}), kind)
+            Unit(a, _marks(n_orbits, dict(zip(before.values(), marks, strict=True))), kind)
             for (a, marks), kind in kind_of.items()
         ]
         return units, list(kinds)

@@ -8,7 +8,8 @@ a machine adds whether a known construction fits the sizes of this configuration
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,12 @@ class Card(Brief):
         return CLASSES[self.ranges[0].holds]
 
     @property
+    def one_layer(self) -> str:
+        """The kind of `confused` that decides a single layer, whose decays depend on the letter alone; "" for none."""
+        taps = self.room["taps"]
+        return f"diagonal-layer-{taps}" if self.model.layer == "mamba-2" and len(self.ranges) == 1 and taps < 5 else ""
+
+    @property
     def scope(self) -> str:
         """What a "no" and the class are about."""
         n = sum("attention" in kind for kind in self.types)
@@ -184,7 +191,9 @@ def of_config(config: Any) -> Card:
     inner = config.get("linear_attn_config")
     named = RANGE_FIELDS & {*config, *(inner if isinstance(inner, dict) else ())}
     ignored = tuple(sorted(named - {name.rpartition(".")[2] for name in fields.used}))
-    return Card(model, kinds, ranges, room, tuple(dict.fromkeys(filter(None, notes))), ignored)
+    card = Card(model, kinds, ranges, room, tuple(dict.fromkeys(filter(None, notes))), ignored)
+    single = "one recurrent layer, whose decays read the current letter, holds fewer machines than a stack (T69)"
+    return replace(card, notes=(*card.notes, single)) if card.one_layer else card
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,12 +225,12 @@ def answer(machine: MooreMachine, card: Card) -> ModelAnswer:
 
     >>> from fsa2lrnn.automata import zoo
     >>> answer(zoo.parity(), of_config({"model_type": "olmo_hybrid"})).why
-    'one head: reflections, 2 matrices; 1 of 24 stages, 1 of 30 heads'
+    'one layer, one head: reflections, 2 matrices; 1 of 24 stages, 1 of 30 heads'
     """
     minimal, holds = minimise(machine), card.holds
     if minimal.n_states == 1:
         return ModelAnswer("yes", "a read-out alone: the output is constant", card.scope)
-    certificate = None
+    certificate, theorem = None, holds.theorem
     if holds.kind:
         try:
             certificate = confused(minimal, holds.kind)
@@ -230,24 +239,37 @@ def answer(machine: MooreMachine, card: Card) -> ModelAnswer:
     elif holds is CLASSES[COUNTER_FREE]:
         # The argument "positive" of `recheck` holds for each of these layers, under the name of one that it knows.
         certificate = refuse(minimal, "kimi-linear")
+    if certificate is None and (kind := card.one_layer):
+        with suppress(BudgetExceeded):  # a construction may be found all the same
+            certificate, theorem = confused(minimal, kind), "T69"
     if certificate is not None:
-        return ModelAnswer("no", f"{certificate.explain()} ({holds.theorem})", card.scope, certificate=certificate)
+        return ModelAnswer("no", f"{certificate.explain()} ({theorem})", card.scope, certificate=certificate)
+    n, window = last_letters(minimal), 1 + len(card.ranges) * (card.room["taps"] - 1)
+    is_in_window = n is not None and n <= window
+    needed = "first letters" if n is None else f"the last {n} letters"
+    why = f"{needed} count, and these layers pass on the last {window:,} without a recurrence"
     if holds.kind:
-        n, window = last_letters(minimal), 1 + len(card.ranges) * (card.room["taps"] - 1)
-        fits = n is not None and n <= window
-        needed = "first letters" if n is None else f"the last {n} letters"
-        why = f"{needed} count, and these layers pass on the last {window:,} without a recurrence"
-        return ModelAnswer("yes" if fits else "unknown", why, card.scope)
-    try:
-        plan = construct(minimal, holds is CLASSES[ALL], min(MAX_WINDOW, card.room["taps"] - 1))
-    except (BudgetExceeded, NotExpressible) as fault:
-        return ModelAnswer("unknown", str(fault), card.scope)
-    if lacks := _lacks(plan, card):
-        return ModelAnswer("unknown", f"the known construction ({plan.how}) does not fit: {lacks}", card.scope)
-    exported = f"; `export --layer {card.model.export}` writes and proves this plan in a model of the least sizes"
-    used = f"{plan.n_layers} of {card.room['stages']} stages, {plan.n_heads} of {card.room['heads']:,} heads"
-    scope = card.scope + (exported if card.model.export else "; no weights are exported")
-    return ModelAnswer("yes", f"{plan.how}; {used}", scope, plan)
+        return ModelAnswer("yes" if is_in_window else "unknown", why, card.scope)
+    lacks, letters = "", len(minimal.alphabet)
+    for lag in dict.fromkeys((min(MAX_WINDOW, card.room["taps"] - 1), 0)):  # 0: more layers, but often fewer units
+        try:
+            plan = construct(minimal, holds is CLASSES[ALL], lag)
+        except (BudgetExceeded, NotExpressible) as fault:
+            lacks = lacks or str(fault)
+            break
+        if not (lacking := _lacks(plan, card)):
+            exported = (
+                f"; `export --layer {card.model.export}` writes and proves this plan in a model of the least sizes"
+            )
+            used = f"{plan.n_layers} of {card.room['stages']} stages, {plan.n_heads} of {card.room['heads']:,} heads"
+            scope = card.scope + (exported if lag and card.model.export else "; no weights are exported")
+            return ModelAnswer("yes", f"{plan.how}; {used}", scope, plan)
+        lacks = lacks or f"the known construction ({plan.how}) does not fit: {lacking}"
+    # A channel per letter and place of the window, and a unit per window.
+    channels = card.room["heads"] * card.room["value"]
+    if n is not None and is_in_window and n * letters <= channels and letters**n <= card.room["units"]:
+        return ModelAnswer("yes", why, f"{card.scope}; no weights are exported")
+    return ModelAnswer("unknown", lacks, card.scope)
 
 
 def last_letters(minimal: MooreMachine) -> int | None:

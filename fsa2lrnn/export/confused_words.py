@@ -1,8 +1,8 @@
 """Find words after which every network of a kind is in the same state, for refusals.
 
-The kinds are stacks of input-independent layers (T55), one layer of attention (T56), and stacks of heads none of which
-can both keep and forget (T62). For these all such words are known, so some network computes a machine if and only if
-the machine does not separate them.
+The kinds are stacks of input-independent layers (T55), one layer of attention (T56), stacks of heads none of which can
+both keep and forget (T62), and one layer of Mamba-2 (T69). For the kinds before the last all such words are known, so
+some network computes a machine if and only if the machine does not separate them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,7 +37,7 @@ class ConfusedWords(CertifiedAnswer):
     """A certificate that no network of a kind computes the machine.
 
     Args:
-        words: the words of T55 or T56 that the networks confuse.
+        words: the words of the theorem of the kind that the networks confuse.
         separator: a word after which the outputs of the machine differ in the two states that the words reach.
     """
 
@@ -44,12 +45,18 @@ class ConfusedWords(CertifiedAnswer):
     words: tuple[_Word, ...]
     separator: _Word
 
+    @property
+    def subject(self) -> str:
+        return self.family
+
     def explain(self) -> str:
         """Return a sentence that names the confused words."""
         alphabet = self.machine.alphabet
         u, w, *rest = (f'"{symbols.word_text([alphabet[a] for a in word], alphabet)}"' for word in self.words)
         if self.family == "lti-stack":
             return f"After {u}, many {w}, {rest[0]} or as many letters of {w}, and many {w}, states would be the same."
+        if self.family.startswith("diagonal-layer"):
+            return f"After {u}, {w} or {rest[0]}, and {rest[1]}, which has all these letters, states would be the same."
         if self.family == "ends-stack":
             return f"After {u} and many {w}, states would be the same whether or not {rest[0]} and many {w} follow."
         often = f", each before any number of {rest[0]}," if self.words[2:] and self.words[2] else ""
@@ -67,7 +74,9 @@ def confused(machine: MooreMachine, kind: str) -> ConfusedWords | None:
     Args:
         kind: "lti-stack" (S4: any matrix, the same for all letters) or "lti-diagonalisable-stack" (S5, LRU), with
             finitely many reachable states; "hard-attention" (one layer, strictly masked, without positions);
-            "ends-stack" (no head both keeps and forgets, with windows) or "last-letter-stack" (without windows).
+            "ends-stack" (no head both keeps and forgets, with windows) or "last-letter-stack" (without windows);
+            "diagonal-layer-c" (one layer of decays in [0, 1] that depend on the letter, whose inputs depend on the last
+            c ≤ 4 letters, with finitely many states: Mamba-2; None then proves nothing).
 
     Raises:
         BudgetExceeded: beyond `MAX_PROFILES` profiles of words.
@@ -124,6 +133,45 @@ def _of_last_letter(delta: np.ndarray, start: int) -> _Confusion | None:
     for a, step in enumerate(delta):
         if odd := [q for q in ways if step[q] != step[start]]:
             return ((a,), (*ways[odd[0]], a)), int(step[start]), int(step[odd[0]])
+    return None
+
+
+def _of_diagonal_layer(delta: np.ndarray, start: int, window: int) -> _Confusion | None:
+    """Return words x, u, v, s and the states p ≠ q after xus and xvs (T69).
+
+    For some set of letters, the last `window` − 1 letters of x, u, v and s are in it, and s has each of them after its
+    first `window` − 1 letters.
+    """
+    n, ways = delta.shape[1], _paths(delta, start)
+    bounded(n**2 << len(delta), 4_000_000, f"words between {n:,} states with {len(delta):,} letters")
+    for letters in (inside for k in range(len(delta)) for inside in combinations(range(len(delta)), k + 1)):
+        check_current("comparing words")
+        ends = ways
+        for _ in range(window - 1):
+            ends = {int(delta[a, q]): (*x, a) for q, x in ends.items() for a in letters}
+        # Pairs of states that words of the letters reach from one state, each with x, u, v and s.
+        pairs = dict[tuple[int, int], tuple[_Word, _Word, _Word, _Word]]()
+        for r, x in ends.items():
+            reached = {q: tuple(letters[i] for i in word) for q, word in _paths(delta[list(letters)], r).items()}
+            for p, q in combinations(reached, 2):
+                pairs.setdefault((p, q), (x, reached[p], reached[q], ()))
+        for _ in range(window - 1):
+            longer = ((a, pair, words) for pair, words in pairs.items() for a in letters)
+            pairs = {
+                (int(delta[a, p]), int(delta[a, q])): (*words[:3], (*words[3], a))
+                for a, (p, q), words in longer
+                if delta[a, p] != delta[a, q]
+            }
+        queue = [(pair, frozenset[int](), words) for pair, words in pairs.items()]
+        visited = {(pair, covered) for pair, covered, _ in queue}
+        for (p, q), covered, words in queue:  # grows
+            if len(covered) == len(letters):
+                return words, p, q
+            for a in letters:
+                after = (int(delta[a, p]), int(delta[a, q])), covered | {a}
+                if after[0][0] != after[0][1] and after not in visited:
+                    visited.add(after)
+                    queue.append((*after, (*words[:3], (*words[3], a))))
     return None
 
 
@@ -224,4 +272,5 @@ _SEARCHES = {
     "hard-attention": _of_attention,
     "ends-stack": partial(_of_stack, has_lengths=False),
     "last-letter-stack": _of_last_letter,
+    **{f"diagonal-layer-{c}": partial(_of_diagonal_layer, window=c) for c in range(1, 5)},
 }

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, product
 
 import numpy as np
@@ -27,7 +28,7 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cascade.congruence import lattice, meet
 from fsa2lrnn.deadline import check_current
-from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, OutOfTime
 from fsa2lrnn.export.cascade_plan import cascaded
 from fsa2lrnn.export.plan import (
     DECIMALS,
@@ -63,9 +64,28 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
 
     >>> from fsa2lrnn.automata import zoo
     >>> construct(zoo.parity(), has_reflections=True).how
-    'one head: reflections, 2 matrices'
+    'one layer, one head: reflections, 2 matrices'
     """
-    minimal = minimise(machine)
+    plan = _constructed(minimise(machine), has_reflections, longest_lag)
+    if isinstance(plan, StagePlan):
+        return plan
+    raise plan.with_traceback(None)
+
+
+@lru_cache(maxsize=8)  # models with the same recurrence share their plans
+def _constructed(
+    minimal: MooreMachine, has_reflections: bool, longest_lag: int
+) -> StagePlan | BudgetExceeded | NotExpressible:
+    """Return the plan, or the error that says why there is none; an `OutOfTime` is raised, and so not remembered."""
+    try:
+        return _construct(minimal, has_reflections, longest_lag)
+    except OutOfTime:
+        raise
+    except (BudgetExceeded, NotExpressible) as fault:
+        return fault
+
+
+def _construct(minimal: MooreMachine, has_reflections: bool, longest_lag: int) -> StagePlan:
     if minimal.n_states > MAX_STATES:
         raise BudgetExceeded(
             f"{minimal.n_states:,} states, and whole models are written for {MAX_STATES:,} at most, each a unit of the "
@@ -137,7 +157,7 @@ def _heads_for(minimal: MooreMachine, partitions: list[np.ndarray], has_reflecti
     count = "one head" if len(heads) == 1 else f"{len(heads)} heads side by side"
     sizes = " × ".join(str(len(orbit.states)) for orbit, _ in heads)
     try:
-        return side_by_side(minimal, [orbit for orbit, _ in heads], f"{count}: {kinds}, {sizes} matrices")
+        return side_by_side(minimal, [orbit for orbit, _ in heads], f"one layer, {count}: {kinds}, {sizes} matrices")
     except (BudgetExceeded, NotExpressible):
         return None
 

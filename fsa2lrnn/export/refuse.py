@@ -184,7 +184,7 @@ def decide_stack(machine: MooreMachine, layer: str) -> tuple[Literal["yes", "no"
 
     >>> from fsa2lrnn.automata import zoo
     >>> decide_stack(zoo.parity(), "olmo-hybrid")
-    ('yes', 'one head: reflections, 2 matrices')
+    ('yes', 'one layer, one head: reflections, 2 matrices')
     """
     decided = answer(machine, layer)
     if decided.plan is None:

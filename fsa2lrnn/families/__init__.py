@@ -64,7 +64,7 @@ class BlockWitness(FamilyAnswer):
                     )
         if len({tuple(x.tolist()) for x in vectors.values()}) != machine.n_states:
             raise RejectedCertificate("two states have the same vector")
-        return f"representable: blocks of sizes {self.recurrence.tables.block_sizes} represent this machine"
+        return f"representable: one layer of blocks {self.recurrence.tables.block_sizes} represents this machine"
 
     def explain(self) -> str:
         return f"One layer of one-hot blocks of sizes {', '.join(map(str, self.recurrence.tables.block_sizes))}."

@@ -42,8 +42,13 @@ class FamilyAnswer(Brief):
         """Return the evidence as a sentence."""
         raise NotImplementedError
 
+    @property
+    def subject(self) -> str:
+        """What the answer is about: one layer of the family, or a kind of networks."""
+        return f"one {self.family} layer"
+
     def __str__(self) -> str:
-        return f"{self.family}: {self.answer}. {' '.join(self.explain().split())}"
+        return f"{self.subject}: {self.answer}. {' '.join(self.explain().split())}"
 
 
 class CertifiedAnswer(FamilyAnswer):

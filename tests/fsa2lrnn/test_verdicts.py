@@ -161,5 +161,5 @@ def test_results_are_short_and_say_their_claim(results):
     failure = results["refuted"].failure
     assert str(results["refuted"]).endswith(f"the output is {failure.given[-1]}, not {failure.wanted[-1]}")
     assert str(results["certificate"]).startswith("certificate, to be checked: right on every word of ")
-    assert str(results["impossibility"]).startswith("diagonal[-1,1]: no. ")
+    assert str(results["impossibility"]).startswith("one diagonal[-1,1] layer: no. ")
     assert str(results["classification"]).startswith("group: MooreMachine(6 states")

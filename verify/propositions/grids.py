@@ -1,4 +1,4 @@
-"""Theorems against every layer with entries from a grid: T3 on every small machine (`verify.brute_force`), and T62."""
+"""Theorems against every layer with entries from a grid: T3 on every small machine (`verify.brute_force`), T62, T69."""
 
 from __future__ import annotations
 
@@ -69,12 +69,40 @@ def heads_that_cannot_both_keep_and_forget(
     for n in range(1, 4):
         for flat in product(range(n), repeat=2 * n):
             machine, tables = MooreMachine(np.reshape(flat, (2, n)), range(n)), tables + 1
-            if decide(machine, "ends-stack") is None and (words := _same_ends(machine)):
+            if decide(machine, "ends-stack") is None and (words := _twins(machine, _ends)):
                 return refuted(f"{machine.delta.tolist()}: {words} have the same ends", delta=machine.delta.tolist())
     how = (
         f"{len(machines):,} machines of coordinates of a grid and of two layers; {tables:,} tables of at most 3 states"
     )
     return Proved(how, len(machines) + tables)
+
+
+def layers_whose_decays_read_the_letter(effort: Effort, decide: Decide = confused) -> Answer:
+    """Run coordinates of a grid, alone and in pairs, and compare their machines with the decision of T69.
+
+    Converse: where the decision excludes nothing, what such a layer can remember of a word determines the state.
+    """
+    tables = list[np.ndarray]()
+    for decays in product((0, 0.5, 1), repeat=2):
+        for values in product((-1.0, 0.0, 1.0), repeat=6):  # of a letter with the one before it, which may be none
+            steps = [(decays[i % 2], value) for i, value in enumerate(values)]
+            if (table := _stack(steps, 2)) is not None:
+                tables.append(table)
+    drawn: list[list[int]] = np.random.default_rng(effort.seed).integers(len(tables), size=(800, 2)).tolist()
+    pairs = [_side_by_side(tables[i], tables[j]) for i, j in drawn]
+    tables += [pair for pair in pairs if pair is not None]
+    machines = {table.tobytes(): MooreMachine(table, range(table.shape[1])) for table in tables}
+    for machine in effort.track(list(machines.values())):
+        if decide(machine, "diagonal-layer-2") is not None:
+            return refuted(f"a layer of the grid runs {machine.delta.tolist()}", delta=machine.delta.tolist())
+    n_tables = 0
+    for n in range(1, 4):
+        for flat in product(range(n), repeat=2 * n):
+            machine, n_tables = MooreMachine(np.reshape(flat, (2, n)), range(n)), n_tables + 1
+            if decide(machine, "diagonal-layer-2") is None and (words := _twins(machine, _remembered)):
+                return refuted(f"{machine.delta.tolist()}: {words} are the same", delta=machine.delta.tolist())
+    how = f"{len(machines):,} machines of coordinates of a grid; {n_tables:,} tables of at most 3 states"
+    return Proved(how, len(machines) + n_tables)
 
 
 def _stack(steps: Sequence[tuple[float, float]], window: int) -> np.ndarray | None:
@@ -87,6 +115,11 @@ def _stack(steps: Sequence[tuple[float, float]], window: int) -> np.ndarray | No
         return None if factor == 0.5 and x % 2 else (a + 1 if window == 2 else 0, int(factor * x) + int(v * _ONE))
 
     return _reached((0, 0), step, 3 * _MOST_VALUES)
+
+
+def _side_by_side(one: np.ndarray, other: np.ndarray) -> np.ndarray | None:
+    """Return the table of two coordinates, or None for more than a few states."""
+    return _reached((0, 0), lambda state, a: (int(one[a, state[0]]), int(other[a, state[1]])), 30)
 
 
 def _above(lower: np.ndarray, steps: Sequence[tuple[float, float]]) -> np.ndarray | None:
@@ -117,17 +150,30 @@ def _reached(
     return np.array(rows).T
 
 
-def _same_ends(machine: MooreMachine) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return two words with the same three first and three last letters that lead to two states, or None."""
-    known = dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, tuple[int, ...]]]()
+Word = tuple[int, ...]
+
+
+def _twins(machine: MooreMachine, key: Callable[[Word], object]) -> tuple[Word, Word] | None:
+    """Return two words of three to seven letters with the same key that lead to two states, or None."""
+    known = dict[object, tuple[int, Word]]()
     for word in (word for n in range(3, 8) for word in product(range(2), repeat=n)):
         q = machine.start
         for a in word:
             q = int(machine.delta[a, q])
-        other, before = known.setdefault((word[:3], word[-3:]), (q, word))
+        other, before = known.setdefault(key(word), (q, word))
         if other != q:
             return before, word
     return None
+
+
+def _ends(word: Word) -> tuple[Word, Word]:
+    return word[:3], word[-3:]
+
+
+def _remembered(word: Word) -> tuple[Word, ...]:
+    """Return the first letter, the last two, and for each letter its last occurrence with the letters beside it."""
+    lasts = [max((i for i, b in enumerate(word) if b == a), default=-9) for a in (0, 1)]
+    return word[:1], word[-2:], *(word[max(i - 1, 0) : max(i + 2, 0)] for i in lasts)
 
 
 PROPOSITIONS = (
@@ -147,6 +193,15 @@ PROPOSITIONS = (
         "one coordinate with entries 0, ½, 1 over two letters and windows of two; a random one above it",
         "docs/theory.md, T62",
         heads_that_cannot_both_keep_and_forget,
+        Proved,
+    ),
+    Proposition(
+        "T69-grid",
+        "One layer whose decays depend on the letter, and whose inputs depend on the last two letters, runs no machine "
+        "that T69 excludes; where it excludes none, the letters beside last occurrences determine the state.",
+        "one and two coordinates, decays 0, ½, 1 and inputs −1, 0, 1, two letters; tables of at most three states",
+        "docs/theory.md, T69",
+        layers_whose_decays_read_the_letter,
         Proved,
     ),
 )

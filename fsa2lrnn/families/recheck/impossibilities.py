@@ -168,7 +168,10 @@ def _counts(word: Word) -> dict[int, int]:
     return {a: count for a, count in sorted(counts.items()) if count}
 
 
-KINDS = ("lti-stack", "lti-diagonalisable-stack", "hard-attention", "ends-stack", "last-letter-stack")
+KINDS = (
+    "lti-stack", "lti-diagonalisable-stack", "hard-attention", "ends-stack", "last-letter-stack", "diagonal-layer-1",
+    "diagonal-layer-2", "diagonal-layer-3", "diagonal-layer-4",
+)  # fmt: skip
 
 
 def check_confused(words: object, separator: object, machine: CheckedMachine, start: int, kind: str) -> None:
@@ -190,6 +193,15 @@ def check_confused(words: object, separator: object, machine: CheckedMachine, st
         require(longer % period == 0 if period else longer == 0, "the lengths are not congruent")
         require(len(set(map(_last, words if period else (u, w)))) == 1, "the last letters differ")
         require(after(q, loop, machine) == q, "the loop moves a state")
+    elif kind.startswith("diagonal-layer"):
+        x, u, w, common = words
+        window = int(kind[-1])  # of letters on which the inputs of the layer depend
+        p, q = (after(start, x + word + common, machine) for word in (u, w))
+        late = set(_letters(common, window)[window - 1 :])
+        last = _letters(x, window)[::-1][: window - 1]
+        require(len(last) == window - 1, "the first word is too short")
+        # T69: from letters of the last word, which has each of them later than the inputs look back.
+        require(late >= {*last, *_letters(u + w + common, 1)}, "a letter does not come late in the last word")
     else:
         u, w = words
         p, q = after(start, u, machine), after(start, w, machine)
@@ -199,6 +211,12 @@ def check_confused(words: object, separator: object, machine: CheckedMachine, st
             require(_profile(u) == _profile(w), "the words have different profiles")
     differ = machine.outputs[after(p, separator, machine)] != machine.outputs[after(q, separator, machine)]
     require(differ, "the separator does not tell the states apart")
+
+
+def _letters(word: Word, most: int) -> list[int]:
+    """Return the letters of a word, each repeated at most so many times in sequence."""
+    spend(most * len(word))
+    return [a for a, repetitions in word for _ in range(min(repetitions, most))]
 
 
 def _length(word: Word) -> int:
@@ -213,8 +231,8 @@ def _last(word: Word) -> int:
 
 def _profile(word: Word) -> tuple[list[int], list[int], int]:
     """Return the letters by first and by last occurrence before the last letter, and the last letter."""
-    letters = [a for a, repetitions in word for _ in range(min(repetitions, 2))]  # more repetitions change no profile
-    spend(4 * len(letters))
+    letters = _letters(word, 2)  # more repetitions change no profile
+    spend(2 * len(letters))
     last = _last(word)
     earlier = letters[:-1]
     return list(dict.fromkeys(earlier)), list(dict.fromkeys(reversed(earlier))), last

@@ -111,7 +111,7 @@ def test_a_layer_is_found_under_the_option_that_takes_it(call):
     code, _, err = call("explain", "task:parity", "--family", "rwkv-7")
     assert (code, "rwkv-7 is described by no family: rwkv-7 trains" in err) == (2, True)
     code, out, _ = call("explain", "task:parity", "--layer", "kda", "--layer", "gated-deltanet-negative")
-    assert (code, "kimi-linear  no: After" in out, "olmo-hybrid  yes: one head" in out) == (1, True, True)
+    assert (code, "kimi-linear  no: After" in out, "olmo-hybrid  yes: one layer, one head" in out) == (1, True, True)
 
 
 @pytest.mark.parametrize(

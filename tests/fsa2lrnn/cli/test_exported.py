@@ -67,7 +67,7 @@ def test_explain_says_which_layer_can(call, tmp_path):
         "explain", "task:parity", "--layer", "olmo-hybrid", "--layer", "qwen3-next", "--certificates", "c"
     )
     assert code == 1
-    assert "yes: one head: reflections" in out
+    assert "yes: one layer, one head: reflections" in out
     assert 'no: After "1" again and again' in out
     certificate = json.loads((tmp_path / "c" / "qwen3-next.json").read_text())
     assert recheck(certificate).startswith("impossible")

@@ -1,11 +1,13 @@
-"""Words that every network of a kind confuses (T55, T56), compared with networks that run and with the monoid."""
+"""Words that every network of a kind confuses (T55, T56, T69), compared with networks that run and with the monoid."""
 
+import functools
 import itertools
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
@@ -13,8 +15,6 @@ from fsa2lrnn.export import confused_words
 from fsa2lrnn.export.confused_words import confused
 from fsa2lrnn.families import RejectedCertificate, recheck, represent
 from fsa2lrnn.testing.strategies import machines
-
-KINDS = ("lti-stack", "lti-diagonalisable-stack", "hard-attention", "ends-stack", "last-letter-stack")
 
 
 def words_up_to(n_letters, length):
@@ -137,7 +137,39 @@ def test_one_layer_of_attention_is_decided_as_running_heads_decide(machine):
             assert (u[-1], attended(u, scores, side)) == (w[-1], attended(w, scores, side))
 
 
+def run_layer(word, n_letters, window, draw):
+    """Run one layer exactly, whose heads forget at some letters: random inputs that leave finitely many values."""
+    kept = [set(s) for k in range(n_letters + 1) for s in itertools.combinations(range(n_letters), k)]
+    before, x = (), [0] * len(kept)
+    for a in word:
+        last = (*before, a)[-window:]
+        for i, inside in enumerate(kept):
+            # Where all letters of a window are kept, inputs are differences, so that values stay bounded.
+            is_kept = len(last) == window and inside >= {*last}
+            v = draw(i, last[1:]) - draw(i, last[:-1]) if is_kept else draw(i, last)
+            x[i] = (x[i] if a in inside else 0) + v
+        before = last[len(last) - window + 1 :] if len(last) == window else last
+    return (*x, *before)
+
+
+@settings(max_examples=60, deadline=None)
+@given(machines(max_states=5, max_letters=3), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_layers_whose_decays_read_the_letter_confuse_words(machine, window, rng):
+    words = confused(machine, f"diagonal-layer-{window}")
+    if words is not None:
+        assert words.check()
+        x, u, w, s = words.words
+        draw = functools.cache(lambda *_: rng.randrange(9))
+        one, other = (run_layer(x + word + s, len(machine.delta), window, draw) for word in (u, w))
+        assert one == other
+        assert state_after(words.machine, x + u + s) != state_after(words.machine, x + w + s)
+
+
 @pytest.mark.parametrize(("kind", "words", "fault"), [
+    ("diagonal-layer-2", ([], [1], [], [0, 1]), "too short"),
+    ("diagonal-layer-2", ([0], [1], [], [1, 0]), "does not come late"),
+    ("diagonal-layer-2", ([0], [1], [], [0, 0]), "does not come late"),
+    ("diagonal-layer-2", ([1], [1, 1], [], [0, 0, 1]), "does not tell"),
     ("lti-stack", ([], [], [1]), "the loop is empty"), ("ends-stack", ([], [], [1]), "the loop is empty"),
     ("ends-stack", ([], [1], [1]), "moves a state"), ("ends-stack", ([], [0], [0]), "does not tell"),
     ("last-letter-stack", ([0], [1]), "the last letters differ"), ("last-letter-stack", ([0], [0]), "does not tell"),

@@ -321,7 +321,15 @@ def test_the_examples_of_a_card_are_answered_as_it_says(name):
     ("mamba2", NARROW | {"num_hidden_layers": 1}, "task:shift_register(4)", "yes", "last 4"),
     ("mamba2", NARROW | {"num_hidden_layers": 1}, "task:shift_register(5)", "unknown", "last 5"),
     ("rwkv", {}, "regex:a(a|b)*", "unknown", "first letters count"),
-    ("nemotron_h", {}, "regex:(ab)*", "unknown", "stages 2 of 1"),
+    ("nemotron_h", {}, "regex:(ab)*", "no", "which has all these letters"),
+    ("nemotron_h", {"conv_kernel": 5}, "regex:(ab)*", "unknown", "stages 2 of 1"),
+    ("nemotron_h", {}, "task:even_pair(2)", "unknown", "stages 2 of 1"),
+    ("nemotron_h", {}, "task:shift_register(2)", "yes", "the last 2 letters count"),
+    ("nemotron_h", {}, "task:shift_register(5)", "unknown", "stages"),
+    ("qwen3_next", {"moe_intermediate_size": 7}, "regex:(ab)*", "yes", "a cascade of 2 components, in 3 layers; 3 of"),
+    ("qwen3_next", {"moe_intermediate_size": 5}, "regex:(ab)*", "unknown", "units 8 of 5"),
+    ("mamba2", {"num_hidden_layers": 1}, "regex:(ab)*", "no", "(T69)"),
+    ("mamba2", {"num_hidden_layers": 2}, "regex:(ab)*", "unknown", "stages 2 of 1"),
     ("xlstm", {"gate_soft_cap": 200.0}, "regex:b*a(a|b)*", "yes", "of 32 stages"),
     ("minimax", {}, "regex:b*a(a|b)*", "no", "would be the same"),
 ])  # fmt: skip
@@ -337,6 +345,7 @@ def test_fields_that_the_code_does_not_read_are_named():
     assert card.notes == (
         "calls of several tokens limit Δ to [0.1, inf], a call of one token does not; in the former a head keeps only "
         "where its decay rounds to 1",
+        "one recurrent layer, whose decays read the current letter, holds fewer machines than a stack (T69)",
     )
     assert of_config({"model_type": "olmo_hybrid", "linear_allow_neg_eigval": False}).ignored == ()
     assert math.isclose(of_config({"model_type": "glm5_next"}).ranges[0].decay[0], math.exp(-5), rel_tol=1e-6)

@@ -24,7 +24,7 @@ def test_heads_side_by_side():
     delta[1] = [2 * parity for parity in range(2) for _ in range(2)]
     delta[2] = [2 * parity + 1 for parity in range(2) for _ in range(2)]
     plan = construct(MooreMachine(delta, range(4)), has_reflections=True)
-    assert plan.how.startswith("2 heads side by side: ")
+    assert plan.how.startswith("one layer, 2 heads side by side: ")
     assert {"a register", "reflections"} == set(plan.how.partition(": ")[2].rpartition(", ")[0].split(", "))
 
 

@@ -87,7 +87,7 @@ def test_small_machines_and_visible_products_fit():
         assert isinstance(witness, BlockWitness)
         assert witness.recurrence.tables.block_sizes == sizes
         assert witness.dimension == sum(sizes)
-        assert "represent this machine" in witness.check()
+        assert witness.check() == f"representable: one layer of blocks {sizes} represents this machine"
         assert isinstance(prove_equivalent(lower_witness(witness), machine), Proved)
 
 

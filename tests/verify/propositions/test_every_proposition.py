@@ -13,6 +13,7 @@ from fsa2lrnn.cascade.bound import prime_bound
 from fsa2lrnn.cascade.coordinates import Cover
 from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.compile.lower import compile_machine, lower
+from fsa2lrnn.export.confused_words import confused
 from fsa2lrnn.families import Impossibility, represent
 from fsa2lrnn.nn.layers import index
 from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config
@@ -134,6 +135,10 @@ BROKEN = {
     ],
     "T3-grid": [{"decide": liar}],
     "T62-grid": [{"entries": ((0, 0.5, 1),)}, {"decide": lambda _machine, _kind: None}],
+    "T69-grid": [
+        {"decide": lambda _machine, _kind: None},
+        {"decide": lambda machine, _kind: confused(machine, "diagonal-layer-1")},
+    ],
     "eq-7": [{"ball": Ball("largest entry", corners, lambda v: max(map(abs, v)))}],
     "eq-6": [{"apply": mutants.shrinking_rule}, {"apply": mutants.unclipped_rule}],
     "norm-order": [{"norm": lambda v, p: float(v.abs().sum()) * p}],
