@@ -15,11 +15,13 @@ from .cases import (
     GATE_KIND,
     GATE_TOKENS,
     GATE_TOTAL,
+    GATES,
     LONG,
     SIZES,
     WIDE_QUERY,
     Case,
     all_lengths,
+    border,
     expected,
     gate_case,
     long_word,
@@ -241,6 +243,10 @@ def _cases(
             yield word(op, seed + T + 1, size, T, batch=batch, heads=2, state=True)
     if dtype == torch.float32 and op.queries:  # queries wide enough to show a product in TF32
         yield word(op, seed + 5, replace(WIDE_QUERY, resets=resets), max(borders) + 1, batch=1, heads=2, state=state)
+    if resets and any(gate in op.tensors for gate in GATES):
+        for c in borders:
+            for token in (c, 2 * c - 1):  # the first and the last of the second chunk
+                yield border(op, seed + token, c, token)
     if state:
         for cuts, T in all_lengths(borders):
             case = word(op, seed + T, size, T, batch=1, heads=2, state=True)

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from .audit import BITS, Audit, InexactProbe
 from .operators import Operator, sequential
-from .random_words import KEYS, VALUES, Magnitudes, add, draw, draw_state, unit
+from .random_words import KEYS, RESET, VALUES, Magnitudes, add, draw, draw_state, unit
 
 PERIOD = 4099  # the length of the word that longer words repeat, a prime; it begins by writing every coordinate
 LONG = 65_536  # longer words run once, with one sequence and one head
@@ -152,6 +152,20 @@ def word(op: Operator, seed: int, size: Magnitudes, T: int, *, batch: int, heads
         S = torch.stack([torch.stack([s for s in row if s is not None]) for row in states])
         S = S if op.heads else S[:, 0]
     return Case("initial state" if state else "whole sequence", inputs, S, scale=0.5 if op.scaled and seed % 2 else 1.0)
+
+
+def border(op: Operator, seed: int, chunk: int, token: int) -> Case:
+    """Return a case whose only reset is at one token, whose gate thus meets a state from the first chunk.
+
+    Its integers are those for bfloat16, since many words without resets need more bits than others. Raises
+    `StopIteration` for an operator without log gates.
+    """
+    size = replace(SIZES[torch.bfloat16], resets=False)
+    case = word(op, seed, size, 2 * chunk + 2, batch=1, heads=2, state=False)
+    gate = next(name for name in GATES if name in op.tensors)
+    gates = case.inputs[gate].clone()
+    gates[:, token] = RESET
+    return replace(case, kind=f"a reset at token {token} alone", inputs={**case.inputs, gate: gates})
 
 
 def long_word(op: Operator, seed: int, size: Magnitudes, T: int) -> Case:
