@@ -14,7 +14,7 @@ from fsa2lrnn.weighted.weighted_automaton import WeightedAutomaton
 SECONDS = 120.0
 """The default limit, in seconds of processor time."""
 _TIMES = (1, 3)  # states of probabilistic automata, in multiples of the rank of the estimate
-_MOST_STATES = 128
+_LEAST_STATES, _MOST_STATES = 10, 128
 _SHARE = 0.45  # of the limit for the first probabilistic automaton, and of the rest for the second
 _EVERY, _GAIN = 10, 1e-4  # iterations between two tests, and the bits per word that they have to gain
 _PARTS = (0.1, 0.3, 1.0)  # of the words, in turn: the first iterations are cheap
@@ -43,7 +43,8 @@ def learn_distribution(
 ) -> Distribution:
     """Return the automaton under which the held-out words of a sample are most likely, for words of letter numbers.
 
-    The spectral estimate is compared with probabilistic automata of as many states and of three times as many. Each is
+    The spectral estimate is compared with probabilistic automata of as many states, at least 10, and of three times as many.
+    Each is
     trained until the held-out words gain nothing or its share of the limit is over; the best is trained on all words.
 
     Raises `UnsupportedFormat` for no words or letters that are not in the alphabet.
@@ -59,7 +60,7 @@ def learn_distribution(
     r, best = min(spectral.bits.items(), key=lambda item: item[1])
     tried, trained = {("spectral", r): best}, dict[float, ProbabilisticAutomaton]()
     for times in _TIMES:
-        n, part = min(times * r, _MOST_STATES), limit.share(_SHARE)
+        n, part = min(times * max(r, _LEAST_STATES), _MOST_STATES), limit.share(_SHARE)
         bits, found = _trained(ProbabilisticAutomaton.random(n, len(alphabet)), others, Sample.of(held), part)
         tried["maximal likelihood", n] = bits
         trained[bits] = found
