@@ -132,7 +132,7 @@ def of_folders(machine: MooreMachine, max_seconds: float, known: Mapping[str, st
 
     The limit is of processor time, so that answers do not depend on the load of the machine; `known` is not repeated.
     """
-    deadline = Deadline.of(max_seconds, of_processor=True)
+    deadline = Deadline.of(max_seconds)
     found = dict.fromkeys(CARDS, "late") | dict(known)
     for folder, card in CARDS.items():
         if folder in known:

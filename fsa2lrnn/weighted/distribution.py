@@ -43,9 +43,9 @@ def learn_distribution(
 ) -> Distribution:
     """Return the automaton under which the held-out words of a sample are most likely, for words of letter numbers.
 
-    The spectral estimate is compared with probabilistic automata of as many states, at least 10, and of three times as many.
-    Each is
-    trained until the held-out words gain nothing or its share of the limit is over; the best is trained on all words.
+    The spectral estimate is compared with probabilistic automata of as many states, but at least 10, and of three times
+    as many, each trained until the held-out words gain nothing or its share of the limit is over. The best is trained
+    on all words.
 
     Raises `UnsupportedFormat` for no words or letters that are not in the alphabet.
 
