@@ -27,8 +27,7 @@ from fsa2lrnn.weighted.distribution import learn_distribution
 from fsa2lrnn.weighted.pautomac import Word, read_model, read_solution, read_words
 from fsa2lrnn.weighted.spectral import estimate
 
-NAME = "distribution_learners"
-COMMAND = f"python -m experiments.studies.{NAME}"
+COMMAND = "python -m experiments.studies.distribution_learners"
 HIDDEN = 8  # dimensions of the network that is trained from random weights
 SECONDS = 30.0  # of processor time for `learn_distribution`
 Link = Callable[..., Tensor]
@@ -184,7 +183,7 @@ def main(
         rows.append(row | {"learned": learned(letters, train, words, solution)})
         found = ", ".join(f"{name} {one['perplexity']:.3f}" for name, one in rows[-1]["learned"].items())
         print(f"problem {row['problem']}: target {row['target']:.3f}, {found}", flush=True)
-        results_io.write(NAME, {"are_drawn": bool(drawn), "problems": rows}, f"{COMMAND} FOLDER")
+        results_io.write("distribution_learners", {"are_drawn": bool(drawn), "problems": rows}, f"{COMMAND} FOLDER")
 
 
 if __name__ == "__main__":
