@@ -77,7 +77,7 @@ def main(
 
     def write(rows: list[Any]) -> None:
         command = f"python -m experiments.studies.{NAME} --stamina … --mlregtest …"
-        results_io.write(NAME, {"languages": _LANGUAGES, "runs": rows}, command)
+        results_io.write("learn_data", {"languages": _LANGUAGES, "runs": rows}, command)
 
     write(run_due(plan, ("name", "words"), known_rows(NAME), run_one, write, minutes))
 
