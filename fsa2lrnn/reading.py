@@ -88,7 +88,7 @@ def decode(data: bytes, name: str) -> str:
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise UnsupportedFormat(f"{name} is UTF-16: save it as UTF-8") from None
         if 0 in data:
-            raise UnsupportedFormat(f"{name} is no text, as it has bytes that are 0: give a text file") from None
+            raise UnsupportedFormat(f"{name} is not text: it contains zero bytes; give a text file") from None
         # The decoder counts from behind a mark.
         start = fault.start + len(data) - len(fault.object)
         line = data.count(b"\n", 0, start) + 1

@@ -122,7 +122,7 @@ def _climb(delta, tokens, lengths, labels, rng):
     """Redirect single transitions in place, in a random order, as long as the entropy falls; return it."""
     k, n = delta.shape
     path = np.zeros(tokens.shape, np.int16)
-    first, last = np.empty((k, n, len(tokens)), np.int16), np.empty((k, n, len(tokens)), np.int16)
+    first, last = np.empty((k, n, len(tokens)), np.int32), np.empty((k, n, len(tokens)), np.int32)
     counts, new = np.zeros((n, 2)), np.zeros((n, 2))
     moves = np.arange(k * n * n)
     while True:
@@ -152,7 +152,7 @@ def _split(delta, tokens, lengths, labels, rng, share):
     """
     k, n = delta.shape
     path = np.zeros(tokens.shape, np.int16)
-    first, last = np.empty((k, n + 1, len(tokens)), np.int16), np.empty((k, n + 1, len(tokens)), np.int16)
+    first, last = np.empty((k, n + 1, len(tokens)), np.int32), np.empty((k, n + 1, len(tokens)), np.int32)
     counts, new = np.zeros((n + 1, 2)), np.zeros((n + 1, 2))
     d = np.zeros((k, n + 1), np.int64)
     d[:, :n] = delta

@@ -3,7 +3,7 @@
 Assumed is that a word of a given length and label is drawn uniformly among all words of its length that the acceptor
 gives this label: it takes log₂ of the share of these words in bits. Of two acceptors that are right on all words, the
 one that gives a label to fewer words then explains the words with this label better. `is_plausible` tests the
-assumption: without it, what no word shows is no evidence, and the words count for nothing.
+assumption; where it fails, absent words are no evidence, and the bits of the words are not counted.
 
 `likelier` compares the words with a rare label with as many drawn from what the acceptor gives this label. Rules that
 hold for many of the drawn words and for none of the given ones change the acceptor, if the words get likelier by more

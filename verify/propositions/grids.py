@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -66,11 +66,10 @@ def heads_that_cannot_both_keep_and_forget(
         if decide(machine, kind) is not None:
             return refuted(f"{kind}: layers of the grid run {machine.delta.tolist()}", delta=machine.delta.tolist())
     tables = 0
-    for n in range(1, 4):
-        for flat in product(range(n), repeat=2 * n):
-            machine, tables = MooreMachine(np.reshape(flat, (2, n)), range(n)), tables + 1
-            if decide(machine, "ends-stack") is None and (words := _twins(machine, _ends)):
-                return refuted(f"{machine.delta.tolist()}: {words} have the same ends", delta=machine.delta.tolist())
+    for machine in _small_tables():
+        tables += 1
+        if decide(machine, "ends-stack") is None and (words := _twins(machine, _ends)):
+            return refuted(f"{machine.delta.tolist()}: {words} have the same ends", delta=machine.delta.tolist())
     how = (
         f"{len(machines):,} machines of coordinates of a grid and of two layers; {tables:,} tables of at most 3 states"
     )
@@ -96,13 +95,19 @@ def layers_whose_decays_read_the_letter(effort: Effort, decide: Decide = confuse
         if decide(machine, "diagonal-layer-2") is not None:
             return refuted(f"a layer of the grid runs {machine.delta.tolist()}", delta=machine.delta.tolist())
     n_tables = 0
-    for n in range(1, 4):
-        for flat in product(range(n), repeat=2 * n):
-            machine, n_tables = MooreMachine(np.reshape(flat, (2, n)), range(n)), n_tables + 1
-            if decide(machine, "diagonal-layer-2") is None and (words := _twins(machine, _remembered)):
-                return refuted(f"{machine.delta.tolist()}: {words} are the same", delta=machine.delta.tolist())
+    for machine in _small_tables():
+        n_tables += 1
+        if decide(machine, "diagonal-layer-2") is None and (words := _twins(machine, _remembered)):
+            return refuted(f"{machine.delta.tolist()}: {words} are the same", delta=machine.delta.tolist())
     how = f"{len(machines):,} machines of coordinates of a grid; {n_tables:,} tables of at most 3 states"
     return Proved(how, len(machines) + n_tables)
+
+
+def _small_tables() -> Iterator[MooreMachine]:
+    """Yield all tables of at most three states over two letters, with an output per state."""
+    for n in range(1, 4):
+        for flat in product(range(n), repeat=2 * n):
+            yield MooreMachine(np.reshape(flat, (2, n)), range(n))
 
 
 def _stack(steps: Sequence[tuple[float, float]], window: int) -> np.ndarray | None:

@@ -87,7 +87,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
         ("empty.jff", b" \n", "empty.jff is empty: was it written to the end"),
         ("latin.dot", b'digraph {\n"\xe9"}', r"latin.dot is not UTF-8 \(byte 0xe9 at offset 11, in line 2\)"),
         ("wide.dot", "digraph {}".encode("utf-16"), "wide.dot is UTF-16: save it as UTF-8"),
-        ("program.dot", b"\x7fELF\x00\xff", "program.dot is no text, as it has bytes that are 0: give a text file"),
+        ("program.dot", b"\x7fELF\x00\xff", "program.dot is not text: it contains zero bytes; give a text file"),
         ("m.dot", b"digraph { p -> p [label=a] }", r"m\.dot: no state is marked as start"),
     ]:
         (tmp_path / name).write_bytes(data)
