@@ -179,14 +179,16 @@ def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
 def meant(source: str) -> str | None:
     """Return a correction of a misspelt source, or None without a suggestion.
 
-    >>> meant("(ab)*"), meant("mod_arit(5)"), meant("Task: parity"), meant("machine.xyz")
-    ('regex:(ab)*', 'task:mod_arith(5)', 'task:parity', None)
+    >>> meant("(ab)*"), meant("mod_arit(5)"), meant("ModArith(5)"), meant("Task: parity"), meant("machine.xyz")
+    ('regex:(ab)*', 'task:mod_arith(5)', 'task:mod_arith(5)', 'task:parity', None)
     """
     tasks: Iterable[str] = _loaded("zoo:TASKS")
     if prefix := _PREFIX.fullmatch(source):
         return f"{prefix[1].lower()}:{prefix[2]}"
-    if (call := _CALL.fullmatch(source)) and (near := difflib.get_close_matches(call[1], tasks, 1, 0.8)):
-        return f"task:{near[0]}{call[2] or ''}"
+    if call := _CALL.fullmatch(source):
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", call[1]).lower()  # papers write ModArith(5)
+        if near := difflib.get_close_matches(name, tasks, 1, 0.8):
+            return f"task:{near[0]}{call[2] or ''}"
     return f"regex:{source}" if _OPERATORS & set(source) else None
 
 
